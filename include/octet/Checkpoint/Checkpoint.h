@@ -1,0 +1,153 @@
+//===- Checkpoint.h - A checkpoint folder, headers only ---------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What a checkpoint folder holds: config.json and its sidecars as JSON, and the
+// tensor table of its safetensors files. Everything here is hostile input: a
+// header may lie about sizes, offsets, names. No weight byte is read. No LLVM:
+// the executable uses this library too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_CHECKPOINT_CHECKPOINT_H
+#define OCTET_CHECKPOINT_CHECKPOINT_H
+
+#include "octet/Support/Status.h"
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace octet {
+
+/// Element types of safetensors files, by their names there.
+enum class StoredType : uint8_t {
+  BOOL, U8, I8, F8_E4M3, F8_E5M2, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ,
+  U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64,
+};
+
+/// Size of one element in bytes: 1, 2, 4 or 8.
+int64_t byteWidth(StoredType type);
+/// The safetensors name, such as "F8_E4M3".
+std::string_view storedTypeName(StoredType type);
+/// The type of that name, or nothing for a name we do not know.
+std::optional<StoredType> parseStoredType(std::string_view name);
+
+/// One tensor of the table.
+struct TensorInfo {
+  std::string name;
+  StoredType type;
+  std::vector<int64_t> shape;
+  int32_t file;    ///< index into Checkpoint::files
+  int64_t offset;  ///< first byte, from the start of the file
+  int64_t bytes;   ///< size in bytes
+
+  /// "F8_E4M3 [256, 320]".
+  std::string describe() const;
+};
+
+/// The headers of all safetensors files of one checkpoint, sorted by name.
+class TensorTable {
+public:
+  /// nullptr if there is none of that name.
+  const TensorInfo *find(std::string_view name) const;
+  std::span<const TensorInfo> all() const { return tensors; }
+
+  /// Paths of the files, in the order of TensorInfo::file.
+  std::vector<std::string> files;
+  /// Sizes of the files in bytes, same order.
+  std::vector<int64_t> fileBytes;
+  std::vector<TensorInfo> tensors; ///< sorted by name, names unique
+
+  /// 32 lower-case hex digits over every (name, dtype, shape) in order: equal
+  /// for two checkpoints that a program cannot tell apart by their headers.
+  std::string hash() const;
+};
+
+/// Limits that keep a lying file from taking the machine down.
+inline constexpr int64_t kMaxHeaderBytes = int64_t(100) << 20;
+inline constexpr int64_t kMaxJsonBytes = int64_t(64) << 20;
+inline constexpr int kMaxJsonDepth = 64;
+
+/// Reads the header of one safetensors file and appends its tensors.
+/// \param path  the file.
+/// \param file  its index in the table.
+/// \param table [out] gets the tensors, unsorted; `finish` sorts and checks.
+/// \returns an input error that names the file and the tensor: truncated file,
+/// header length beyond the file or over kMaxHeaderBytes, JSON that does not
+/// parse or nests too deep, unknown dtype, negative or overflowing shape,
+/// offsets out of range, bytes that disagree with dtype x shape, overlap,
+/// a name twice.
+Status readSafetensorsHeader(const std::string &path, int32_t file,
+                             TensorTable &table);
+
+/// Parses JSON from a hostile text: size and nesting are bounded, duplicate
+/// keys are refused, nothing throws.
+/// \param subject  the file name used in errors.
+Result<nlohmann::json> parseJson(std::string_view text,
+                                 const std::string &subject);
+/// Reads and parses a file with the bounds of parseJson.
+Result<nlohmann::json> readJsonFile(const std::string &path);
+
+/// A checkpoint folder as found on disk.
+struct Checkpoint {
+  std::string path;           ///< the folder as the user gave it
+  nlohmann::json config;      ///< config.json, an object
+  nlohmann::json hfQuantConfig;     ///< hf_quant_config.json, or null
+  nlohmann::json generationConfig;  ///< generation_config.json, or null
+  bool hasTokenizer = false;  ///< tokenizer.json is there
+  TensorTable tensors;
+};
+
+struct OpenOptions {
+  /// Without config.json is an error unless this is false (`octet info`).
+  bool needConfig = true;
+};
+
+/// Opens a folder: `model.safetensors`, or the files of
+/// `model.safetensors.index.json` (whose weight_map must agree with the
+/// headers: a tensor in another file, missing or unlisted is an error), or,
+/// without either, all `*.safetensors` of the folder in name order.
+Result<Checkpoint> openCheckpoint(const std::string &path,
+                                  OpenOptions options = {});
+
+/// A checkpoint's files mapped read-only; the weights are never copied whole.
+class MappedCheckpoint {
+public:
+  MappedCheckpoint(MappedCheckpoint &&) noexcept;
+  MappedCheckpoint &operator=(MappedCheckpoint &&) noexcept;
+  ~MappedCheckpoint();
+  /// Maps each file of `table`. A file whose size is not what the header
+  /// reader saw is an error.
+  static Result<MappedCheckpoint> map(const TensorTable &table);
+  /// The bytes of a tensor of the table given to `map`.
+  std::span<const std::byte> bytes(const TensorInfo &tensor) const;
+
+private:
+  MappedCheckpoint() = default;
+  struct Mapping { void *base; size_t size; };
+  std::vector<Mapping> mappings;
+};
+
+/// Writes a safetensors file: a temporary beside it, then a rename, so nothing
+/// half-written is left behind.
+struct TensorToWrite {
+  std::string name;
+  StoredType type;
+  std::vector<int64_t> shape;
+  std::span<const std::byte> data;
+};
+Status writeSafetensors(const std::string &path,
+                        std::span<const TensorToWrite> tensors);
+
+} // namespace octet
+
+#endif // OCTET_CHECKPOINT_CHECKPOINT_H

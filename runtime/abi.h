@@ -1,0 +1,238 @@
+/*===- abi.h - The seam between a program and the runtime ---------*- C -*-===*\
+|*                                                                            *|
+|* Part of the Octet project, under the Apache License v2.0 with LLVM         *|
+|* Exceptions. See LICENSE for license information.                           *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* A compiled program is a shared object without imports. It exports one      *|
+|* constant, `octet_program`, and reaches the runtime only through the table  *|
+|* of functions in its context. Every struct here is laid out by the compiler *|
+|* too (passes/LowerToHost.cpp): change both and OCTET_ABI_VERSION together.  *|
+|*                                                                            *|
+|* Functions that return int32_t return 0, or non-zero after the runtime has  *|
+|* recorded an error; the program then returns that value at once.            *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef OCTET_RUNTIME_ABI_H
+#define OCTET_RUNTIME_ABI_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define OCTET_ABI_VERSION 1
+
+/* Rows of the KV cache come in pages of this many tokens. */
+#define OCTET_PAGE 64
+
+enum octet_dtype {
+  OCTET_F32 = 0,
+  OCTET_BF16 = 1,
+  OCTET_F16 = 2,
+  OCTET_E4M3 = 3, /* E4M3FN (N1) */
+  OCTET_I32 = 4,
+};
+
+/* How the scales of an operand are laid out (W1, P3). */
+enum octet_scale_mode {
+  OCTET_SCALE_NONE = 0,
+  OCTET_SCALE_TENSOR = 1,  /* one value */
+  OCTET_SCALE_CHANNEL = 2, /* weight: [rows]; activation: one a token, [M] */
+  OCTET_SCALE_BLOCK = 3,   /* weight: [cdiv(rows, block_n), cdiv(K, block_k)];
+                              activation: [M, cdiv(K, block_k)] */
+};
+
+/* One shard of a weight, and where it came from. */
+typedef struct octet_part {
+  const void *data;     /* [rows, K], K contiguous; often inside the mapping of
+                           the checkpoint, so only aligned to its element */
+  const void *scale;    /* F32 when a kernel sees it; NULL without scales */
+  int64_t rows;         /* N of this shard; 1 for vectors and scalars */
+  int32_t tensor;       /* its row in the tensor table, -1 if computed */
+  int32_t scale_tensor; /* the same for the scale */
+} octet_part;
+
+#define OCTET_MAX_PARTS 4
+
+/* A weight as kernels see it: shards one after the other along N, each with
+   scale rows of its own (W5b). Fusing costs no copy. */
+typedef struct octet_weight {
+  int64_t num_parts;
+  octet_part parts[OCTET_MAX_PARTS];
+} octet_weight;
+
+/* One sequence of a step. */
+typedef struct octet_sequence {
+  int64_t first_row;    /* its first row among the rows of the step */
+  int64_t num_rows;     /* new tokens in this step, >= 1 */
+  int64_t context;      /* tokens in its cache after this step */
+  const int32_t *pages; /* page numbers, cdiv(context, OCTET_PAGE) of them */
+} octet_sequence;
+
+/* What one step computes: prefill chunks and decode rows of any mix. */
+typedef struct octet_batch {
+  int64_t num_rows;           /* T: tokens in this step, 1..max_step_tokens */
+  const int32_t *ids;         /* [T]; NULL for an extracted module */
+  const float *input;         /* [T, K] of an extracted module, else NULL */
+  const int32_t *positions;   /* [T], from 0 in each sequence */
+  const int32_t *slots;       /* [T]: page * OCTET_PAGE + offset, where the row's
+                                 key and value are written */
+  int64_t num_sequences;
+  const octet_sequence *sequences;
+  int64_t num_outputs;        /* rows whose logits are wanted */
+  const int32_t *output_rows; /* [num_outputs], ascending */
+  float *output;              /* logits [num_outputs, V], or [T, N] of a module */
+} octet_batch;
+
+/* Keys and values of one layer: [pages, OCTET_PAGE, kv_heads, head_dim]. */
+typedef struct octet_kv_layer {
+  void *k;
+  void *v;
+} octet_kv_layer;
+
+/* Y[M,N] = X[M,K] * W[N,K]^T (+ bias[N]); N6, N6b. */
+typedef struct octet_gemm_desc {
+  const char *module; /* module path pattern, for profiles and errors */
+  int64_t n;
+  int64_t k;
+  int64_t block_n;      /* of the weight's scales; 0 unless SCALE_BLOCK */
+  int64_t block_k;      /* and of the activation's groups along K */
+  int32_t x_type;       /* F32, BF16, F16 or E4M3 */
+  int32_t w_type;       /* F32, BF16, F16 or E4M3 */
+  int32_t y_type;       /* F32, BF16 or F16: rounded once */
+  int32_t bias_type;    /* -1: none */
+  int32_t w_scale_mode; /* octet_scale_mode */
+  int32_t x_scale_mode; /* octet_scale_mode; NONE if x is not E4M3 */
+} octet_gemm_desc;
+
+/* softmax(q k^T * scale) v over a paged cache (P11). */
+typedef struct octet_attention_desc {
+  const char *module;
+  int64_t q_heads;
+  int64_t kv_heads; /* divides q_heads */
+  int64_t head_dim;
+  int64_t window;   /* keys a query sees, its own included; 0: all */
+  int32_t type;     /* of q and the result: F32, BF16 or F16. Probabilities are
+                       rounded to it before P*V (F32: not rounded) */
+  int32_t kv_type;  /* F32, BF16, F16 or E4M3 (P7a) */
+  float scale;
+  int32_t reserved;
+} octet_attention_desc;
+
+/* Shape and scales of a tensor that the load function works on. */
+typedef struct octet_tensor_desc {
+  const char *module;
+  int64_t rows; /* 1 for a vector or scalar */
+  int64_t cols;
+  int64_t block_n;
+  int64_t block_k;
+  int32_t type;       /* octet_dtype of the elements */
+  int32_t scale_mode; /* octet_scale_mode */
+  int32_t scale_type; /* F32, BF16 or F16 */
+  int32_t reserved;
+} octet_tensor_desc;
+
+typedef struct octet_ctx octet_ctx;
+
+/* Row code made by the compiler: rows [begin, end). */
+typedef void (*octet_row_fn)(void *arg, int64_t begin, int64_t end);
+
+/* What a program may call. */
+typedef struct octet_runtime {
+  /* --- step --- */
+
+  /* Runs fn over [0, n) on the pool's threads in chunks of at least `grain`
+     rows. The chunks never change a row's result. */
+  void (*parallel_for)(octet_ctx *ctx, int64_t n, int64_t grain,
+                       octet_row_fn fn, void *arg);
+  /* x [m, k] of x_type with x_scale as x_scale_mode says, y [m, n] row-major.
+     bias has the parts of w; a part without bias has data NULL. */
+  void (*gemm)(octet_ctx *ctx, const octet_gemm_desc *desc, int64_t m,
+               const void *x, const float *x_scale, const octet_weight *w,
+               const octet_weight *bias, void *y);
+  /* q, y [T, q_heads * head_dim]. k_scale and v_scale are read only for E4M3
+     (P8), each one F32. */
+  void (*attention)(octet_ctx *ctx, const octet_attention_desc *desc,
+                    int64_t layer, const octet_batch *batch, const void *q,
+                    const float *k_scale, const float *v_scale, void *y);
+  /* A value for --trace; called only if ctx->tracing. rows x cols of `type`. */
+  void (*trace)(octet_ctx *ctx, const char *name, int64_t index, int32_t type,
+                int64_t rows, int64_t cols, const void *data);
+
+  /* --- load --- */
+
+  /* Row `tensor` of the table (and `scale`, or -1) as a weight of one part that
+     points into the mapping (or a copy where its address is not aligned). */
+  int32_t (*load)(octet_ctx *ctx, const octet_tensor_desc *desc, int64_t tensor,
+                  int64_t scale, octet_weight *out);
+  /* W6: no scale is NaN, infinite, negative, or zero with a non-zero block. */
+  int32_t (*check_scales)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                          const octet_weight *w);
+  /* Scales of `desc->scale_type` to F32. */
+  int32_t (*convert_scales)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                            const octet_weight *in, octet_weight *out);
+  /* W7: one F32 scale a part to one a row. */
+  int32_t (*expand_scales)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                           const octet_weight *in, octet_weight *out);
+  /* W10: F32, BF16 or F16 [rows, cols] to E4M3 with desc's scales (TENSOR or
+     CHANNEL; N2, N3). desc->type is the type of `in`. */
+  int32_t (*quantize_weight)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                             const octet_weight *in, octet_weight *out);
+  /* The parts of `count` weights one after the other; no copy. */
+  int32_t (*concat)(octet_ctx *ctx, int64_t count,
+                    const octet_weight *const *in, octet_weight *out);
+  /* W9: the largest of `count` scalars of `type`, as one F32. */
+  int32_t (*max_scalar)(octet_ctx *ctx, int64_t count,
+                        const octet_weight *const *in, int32_t type,
+                        octet_weight *out);
+  /* P8 on scalars of `type`; k or v may be NULL (not stored). */
+  int32_t (*kv_scales)(octet_ctx *ctx, const char *module, int64_t layer,
+                       const octet_weight *k, const octet_weight *v,
+                       int32_t type, octet_weight *out_k, octet_weight *out_v);
+  /* One F32 value. */
+  int32_t (*constant)(octet_ctx *ctx, float value, octet_weight *out);
+  /* cos and sin of position * inv_freq[i] in F32, times `scale`:
+     [positions, 2 * half] F32, the cosines of a row first (P6). */
+  int32_t (*rope_table)(octet_ctx *ctx, const float *inv_freq, int64_t half,
+                        int64_t positions, float scale, octet_weight *out);
+} octet_runtime;
+
+/* SIMD levels of the CPU target, ascending. */
+enum octet_level {
+  OCTET_LEVEL_V3 = 0,     /* x86-64-v3: AVX2, FMA, F16C */
+  OCTET_LEVEL_AVX512 = 1, /* x86-64-v4 */
+  OCTET_LEVEL_BF16 = 2,   /* x86-64-v4 with AVX512-BF16 (and AMX if present) */
+};
+#define OCTET_NUM_LEVELS 3
+
+/* What a program sees of a loaded model. The runtime's own state follows. */
+struct octet_ctx {
+  const octet_runtime *runtime;
+  uint8_t *arena;         /* arena_bytes, 64-byte aligned */
+  octet_weight *weights;  /* num_weights slots */
+  const octet_kv_layer *kv; /* one a layer */
+  int32_t level;          /* octet_level of the generated row code to call */
+  int32_t tracing;        /* non-zero: call runtime->trace */
+};
+
+typedef struct octet_program {
+  int32_t abi_version; /* OCTET_ABI_VERSION */
+  int32_t reserved;
+  const char *info; /* JSON, see runtime/README.md */
+  int64_t info_bytes;
+  int64_t arena_bytes;
+  int64_t num_weights;
+  int32_t (*load)(octet_ctx *ctx, int64_t rank);
+  int32_t (*step)(octet_ctx *ctx, const octet_batch *batch);
+} octet_program_t;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* OCTET_RUNTIME_ABI_H */

@@ -1,0 +1,25 @@
+# octet_add_library(NAME SOURCES… [LINK LIBS…] [DEPENDS TARGETS…] [EXCEPTIONS])
+# A static library of ours. Our code throws nothing (STYLE: only the command
+# lines build with exceptions, for CLI11).
+function(octet_add_library name)
+  cmake_parse_arguments(ARG "EXCEPTIONS" "" "LINK;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC ${ARG_LINK})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  if(NOT ARG_EXCEPTIONS)
+    target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-exceptions>)
+  endif()
+endfunction()
+
+# octet_add_unittest(NAME SOURCES… [LINK LIBS…])
+# A GoogleTest program, registered with ctest as unit.NAME.
+function(octet_add_unittest name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+  add_test(NAME unit.${name} COMMAND ${name})
+  set_property(GLOBAL APPEND PROPERTY OCTET_UNITTESTS ${name})
+endfunction()
