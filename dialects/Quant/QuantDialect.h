@@ -1,0 +1,39 @@
+//===- QuantDialect.h - The q dialect ---------------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_DIALECTS_QUANT_QUANTDIALECT_H
+#define OCTET_DIALECTS_QUANT_QUANTDIALECT_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Quant/QuantDialect.h.inc"
+#include "dialects/Quant/QuantEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Quant/QuantAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Quant/QuantTypes.h.inc"
+
+namespace octet::q {
+
+/// A ranked tensor of exactly one float: `tensor<f32>` or `tensor<1xbf16>`.
+bool isScalarTensor(mlir::Type type);
+
+/// Bytes of one element of a storage or scale type.
+int64_t getElementBytes(mlir::Type elementType);
+
+} // namespace octet::q
+
+#endif // OCTET_DIALECTS_QUANT_QUANTDIALECT_H

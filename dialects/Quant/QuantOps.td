@@ -1,0 +1,280 @@
+//===- QuantOps.td - Operators of q ------------------------*- tablegen -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_DIALECTS_QUANT_QUANTOPS_TD
+#define OCTET_DIALECTS_QUANT_QUANTOPS_TD
+
+include "dialects/Quant/QuantTypes.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Q_Op<string mnem, list<Trait> traits = []> : Op<QuantDialect, mnem, traits>;
+
+def Q_AnyTensor : AnyTypeOf<[Q_TensorType, AnyRankedTensor], "quantised or plain tensor">;
+def Q_Scalar : TypeConstraint<CPred<"::octet::q::isScalarTensor($_self)">, "tensor of one float">;
+
+//===----------------------------------------------------------------------===//
+// Where values are rounded
+//===----------------------------------------------------------------------===//
+
+def Q_QuantizeOp : Q_Op<"quantize", [Pure]> {
+  let summary = "Round a tensor to codes and scales";
+  let description = [{
+    ```
+    s = max(amax, 1e-10) / 448 over each group of the result type (N3), or the given scale
+    code = rne(clamp(x / s, -448, 448))                          (N2)
+    ```
+    With `ue8m0` the scale is rounded up to a power of two (N4). A `scale` operand is a static per-tensor scale (P3).
+    Shapes: x `[M, K]`, or a row `[K]` with a result `[1, K]` inside `kernel.rowwise`.
+
+    ```mlir
+    %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x256xf8E4M3FN, block<1x128>, f32>
+    %r = q.quantize %x, %s : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf8E4M3FN, per_tensor, f32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, Optional<Q_Scalar>:$scale, UnitAttr:$ue8m0);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input (`,` $scale^)? (`ue8m0` $ue8m0^)? attr-dict `:` type($input) (`,` type($scale)^)? `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_DequantizeOp : Q_Op<"dequantize", [Pure]> {
+  let summary = "The real numbers that codes and scales mean";
+  let description = [{
+    `y[i, j] = code[i, j] * scale` of its group (N2), rounded once to the result's element type.
+
+    ```mlir
+    %x = q.dequantize %q : !q.tensor<?x256xf8E4M3FN, block<1x128>, f32> -> tensor<?x256xbf16>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_PackOp : Q_Op<"pack", [Pure]> {
+  let summary = "Join codes and scales";
+  let description = [{
+    The scale's type must be the one that the result type implies (W1).
+
+    ```mlir
+    %w = q.pack %codes, %scale : tensor<576x7168xf8E4M3FN>, tensor<5x56xf32> -> !q.tensor<576x7168xf8E4M3FN, block<128x128>, f32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$data, AnyRankedTensor:$scale);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$data `,` $scale attr-dict `:` type($data) `,` type($scale) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_UnpackOp : Q_Op<"unpack", [Pure]> {
+  let summary = "Split a quantised tensor into codes and scales";
+  let description = [{
+    The inverse of `q.pack`.
+
+    ```mlir
+    %codes, %scale = q.unpack %w : !q.tensor<576x7168xf8E4M3FN, block<128x128>, f32> -> tensor<576x7168xf8E4M3FN>, tensor<5x56xf32>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs AnyRankedTensor:$data, AnyRankedTensor:$scale);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($data) `,` type($scale)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights: slots, and the load function that fills them
+//===----------------------------------------------------------------------===//
+
+def Q_SlotOp : Q_Op<"slot", [Symbol]> {
+  let summary = "Room for the weights of one module, one a layer";
+  let description = [{
+    Declares `count` instances of a weight that the load function stores and the step function reads, at index 0 .. count - 1.
+
+    ```mlir
+    q.slot @layers.self_attn.qkv_proj [2] : !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$count, TypeAttr:$type);
+  let assemblyFormat = "$sym_name `[` $count `]` `:` $type attr-dict";
+  let hasVerifier = 1;
+}
+
+def Q_WeightOp : Q_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "A loaded weight";
+  let description = [{
+    Reads a slot in the step function.
+
+    ```mlir
+    %w = q.weight @layers.self_attn.o_proj[%l] : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
+    %g = q.weight @norm : tensor<256xbf16>
+    ```
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$slot, Optional<Index>:$index);
+  let results = (outs Q_AnyTensor:$result);
+  let assemblyFormat = "$slot (`[` $index^ `]`)? attr-dict `:` type($result)";
+}
+
+def Q_StoreOp : Q_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Fill a weight's slot";
+  let description = [{
+    ```mlir
+    q.store %w, @layers.self_attn.o_proj[%l] : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
+    ```
+  }];
+  let arguments = (ins Q_AnyTensor:$value, FlatSymbolRefAttr:$slot, Optional<Index>:$index);
+  let assemblyFormat = "$value `,` $slot (`[` $index^ `]`)? attr-dict `:` type($value)";
+}
+
+def Q_LoadOp : Q_Op<"load", []> {
+  let summary = "A tensor of the checkpoint, with its scales";
+  let description = [{
+    `path` is a module path in which `{l}` stands for the index operand; `weight` is the last component of the tensor's name and `scale` that of
+    its scale (W2), present exactly if the result is quantised. The result has the types that are stored.
+
+    ```mlir
+    %w = q.load "model.layers.{l}.self_attn.o_proj"[%l] weight "weight" scale "weight_scale_inv" : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
+    %s = q.load "model.layers.{l}.self_attn.o_proj"[%l] weight "input_scale" : tensor<f32>
+    %g = q.load "model.norm" weight "weight" : tensor<256xbf16>
+    ```
+  }];
+  let arguments = (ins StrAttr:$path, Optional<Index>:$index, StrAttr:$weight, OptionalAttr<StrAttr>:$scale);
+  let results = (outs Q_AnyTensor:$result);
+  let assemblyFormat = "$path (`[` $index^ `]`)? `weight` $weight (`scale` $scale^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_CheckScalesOp : Q_Op<"check_scales", []> {
+  let summary = "Refuse scales that cannot be";
+  let description = [{
+    Ends loading with an error that names the tensor and the index if a scale is NaN, infinite, negative, or zero where its block holds a value (W6).
+
+    ```mlir
+    q.check_scales %w : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let assemblyFormat = "$input attr-dict `:` type($input)";
+}
+
+def Q_ConvertScalesOp : Q_Op<"convert_scales", [Pure]> {
+  let summary = "The same codes with scales of another dtype";
+  let description = [{
+    Widens BF16 or F16 scales to F32; exact.
+
+    ```mlir
+    %v = q.convert_scales %w : !q.tensor<64x256xf8E4M3FN, per_channel, bf16> -> !q.tensor<64x256xf8E4M3FN, per_channel, f32>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+  let hasFolder = 1;
+}
+
+def Q_ExpandScalesOp : Q_Op<"expand_scales", [Pure]> {
+  let summary = "One scale a matrix to one a channel";
+  let description = [{
+    Repeats each shard's scale over the shard's rows (W7). The numbers do not change.
+
+    ```mlir
+    %v = q.expand_scales %w : !q.tensor<512x128xf8E4M3FN, per_tensor, f32, shards = [256, 128, 128]>
+                           -> !q.tensor<512x128xf8E4M3FN, per_channel, f32, shards = [256, 128, 128]>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_ConcatOp : Q_Op<"concat", [Pure]> {
+  let summary = "The shards of a fused matrix";
+  let description = [{
+    Matrices of equal K one after the other along N; each keeps its own scale rows (W5b). Nothing is copied.
+
+    ```mlir
+    %w = q.concat %q, %k, %v : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>, !q.tensor<128x256xf8E4M3FN, block<128x128>, f32>, !q.tensor<128x256xf8E4M3FN, block<128x128>, f32>
+        -> !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
+    %p = q.concat %a, %b : tensor<320x192xbf16>, tensor<320x192xbf16> -> tensor<640x192xbf16>
+    ```
+  }];
+  let arguments = (ins Variadic<Q_AnyTensor>:$inputs);
+  let results = (outs Q_AnyTensor:$result);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_MaxOp : Q_Op<"max", [Pure]> {
+  let summary = "The largest of some scalars";
+  let description = [{
+    A fused module's static `input_scale` is the maximum of its shards' (W9). The result is F32.
+
+    ```mlir
+    %s = q.max %a, %b : tensor<f32>, tensor<f32> -> tensor<f32>
+    ```
+  }];
+  let arguments = (ins Variadic<Q_Scalar>:$inputs);
+  let results = (outs Q_Scalar:$result);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_KvScalesOp : Q_Op<"kv_scales", [AttrSizedOperandSegments]> {
+  let summary = "The cache scales of one layer";
+  let description = [{
+    Both positive: as given; one positive: copied to both; none stored or positive: 1.0 with a warning that names the layer (P8).
+
+    ```mlir
+    %ks, %vs = q.kv_scales "model.layers.{l}.self_attn"[%l] k(%k : tensor<f32>) v(%v : tensor<f32>)
+    ```
+  }];
+  let arguments = (ins StrAttr:$path, Optional<Index>:$index, Optional<Q_Scalar>:$k, Optional<Q_Scalar>:$v);
+  let results = (outs Q_Scalar:$kScale, Q_Scalar:$vScale);
+  let assemblyFormat = "$path (`[` $index^ `]`)? (`k` `(` $k^ `:` type($k) `)`)? (`v` `(` $v^ `:` type($v) `)`)? attr-dict `:` type($kScale) `,` type($vScale)";
+}
+
+//===----------------------------------------------------------------------===//
+// KV cache
+//===----------------------------------------------------------------------===//
+
+def Q_KvCacheOp : Q_Op<"kv_cache", [Pure]> {
+  let summary = "The KV cache of one layer";
+  let description = [{
+    ```mlir
+    %c = q.kv_cache[%l] : !q.kv<bf16, page = 64, heads = 2, dim = 64>
+    ```
+  }];
+  let arguments = (ins Index:$layer);
+  let results = (outs Q_KvType:$result);
+  let assemblyFormat = "`[` $layer `]` attr-dict `:` type($result)";
+}
+
+def Q_KvWriteOp : Q_Op<"kv_write", [AttrSizedOperandSegments]> {
+  let summary = "Write keys and values of the step's tokens to the cache";
+  let description = [{
+    Row t of `k` and `v` goes to row `slots[t]` of the cache, in the cache's element type; for `fp8_e4m3` as `e4m3(k / k_scale)`,
+    `e4m3(v / v_scale)` (P7a). Shapes: k, v `[T, heads * dim]`, slots `[T]`.
+
+    ```mlir
+    q.kv_write %k, %v, %c at %slots : tensor<?x128xbf16>, tensor<?x128xbf16>, !q.kv<bf16, page = 64, heads = 2, dim = 64>, tensor<?xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$k, AnyRankedTensor:$v, Q_KvType:$cache, AnyRankedTensor:$slots,
+                       Optional<Q_Scalar>:$kScale, Optional<Q_Scalar>:$vScale);
+  let assemblyFormat = [{
+    $k `,` $v `,` $cache `at` $slots (`scales` `(` $kScale^ `,` $vScale `:` type($kScale) `,` type($vScale) `)`)? attr-dict
+    `:` type($k) `,` type($v) `,` type($cache) `,` type($slots)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // OCTET_DIALECTS_QUANT_QUANTOPS_TD

@@ -1,0 +1,242 @@
+//===- QuantTypes.td - Types and attributes of q -----------*- tablegen -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_DIALECTS_QUANT_QUANTTYPES_TD
+#define OCTET_DIALECTS_QUANT_QUANTTYPES_TD
+
+include "dialects/Quant/QuantDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Q_Attr<string name, string mnem> : AttrDef<QuantDialect, name> {
+  let mnemonic = mnem;
+}
+class Q_Type<string name, string mnem> : TypeDef<QuantDialect, name> {
+  let mnemonic = mnem;
+}
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+class Q_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::octet::q";
+  let genSpecializedAttr = 0;
+}
+
+def Q_GranularityKind : Q_Enum<"GranularityKind", "which elements share a scale", [
+  I32EnumAttrCase<"PerTensor", 0, "per_tensor">,
+  I32EnumAttrCase<"PerChannel", 1, "per_channel">,
+  I32EnumAttrCase<"PerToken", 2, "per_token">,
+  I32EnumAttrCase<"Block", 3, "block">,
+]>;
+def Q_ActivationScheme : Q_Enum<"ActivationScheme", "where an activation's scale comes from", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Static", 1, "static">,
+  I32EnumAttrCase<"Dynamic", 2, "dynamic">,
+]>;
+def Q_KvLayout : Q_Enum<"KvLayout", "layout of a KV cache", [
+  I32EnumAttrCase<"F32", 0, "f32">,
+  I32EnumAttrCase<"BF16", 1, "bf16">,
+  I32EnumAttrCase<"F16", 2, "f16">,
+  I32EnumAttrCase<"FP8E4M3", 3, "fp8_e4m3">,
+]>;
+
+//===----------------------------------------------------------------------===//
+// Granularity
+//===----------------------------------------------------------------------===//
+
+def Q_GranularityAttr : Q_Attr<"Granularity", "granularity"> {
+  let summary = "which elements share a scale";
+  let description = [{
+    ```
+    granularity ::= `per_tensor` | `per_channel` | `per_token`
+                  | `block` `<` int `x` int `>`
+    ```
+    `per_channel` is one scale a row of a weight, `per_token` one a row of an
+    activation. `block<1x128>` is the activation's group of 128 along K.
+
+    Right: `block<128x128>`. Wrong: `block<0x128>` (sides are positive, W1).
+  }];
+  let parameters = (ins "::octet::q::GranularityKind":$kind, "int64_t":$blockN, "int64_t":$blockK);
+  let builders = [
+    AttrBuilder<(ins "GranularityKind":$kind), [{ return Base::get($_ctxt, kind, 0, 0); }]>
+  ];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isBlock() const { return getKind() == GranularityKind::Block; }
+    /// Parses and prints without the dialect prefix, as inside !q.tensor.
+    static ::mlir::FailureOr<GranularityAttr> parseBare(::mlir::AsmParser &parser);
+    void printBare(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+def Q_TensorType : Q_Type<"Tensor", "tensor"> {
+  let summary = "quantised tensor";
+  let description = [{
+    ```
+    tensor ::= `!q.tensor` `<` dims `x` storage `,` granularity `,` scale-type
+               (`,` `shards` `=` `[` int (`,` int)* `]`)? `>`
+    ```
+
+    ```
+    !q.tensor<7168x2048xf8E4M3FN, block<128x128>, f32>
+    !q.tensor<2624x7168xf8E4M3FN, block<128x128>, f32, shards = [2048, 576]>
+    !q.tensor<?x7168xf8E4M3FN, block<1x128>, f32>
+    ```
+
+    The scale's shape follows from the type, in `getScaleShape` alone (W1):
+    per-tensor one a shard, per-channel and per-token `[N, 1]`, block
+    `[sum of cdiv(N_i, bn), cdiv(K, bk)]`, because each shard starts its own
+    scale rows (W5b): 2048 + 576 rows need 16 + 5.
+
+    Right: shards that add up to N. Wrong: `shards = [2048, 512]` on 2560 + 1
+    rows; a block granularity on a storage type that is not FP8.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        "::octet::q::GranularityAttr":$granularity, "::mlir::Type":$scaleType,
+                        ArrayRefParameter<"int64_t">:$shards);
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType,
+                     "GranularityAttr":$granularity, "::mlir::Type":$scaleType), [{
+      return Base::get(elementType.getContext(), shape, elementType, granularity, scaleType, ::llvm::ArrayRef<int64_t>());
+    }]>
+  ];
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    int64_t getRank() const { return getShape().size(); }
+    /// N and K of a matrix: the last two dimensions; N may be dynamic.
+    int64_t getN() const { return getShape()[getRank() - 2]; }
+    int64_t getK() const { return getShape()[getRank() - 1]; }
+    /// The shards, or {N} for an unfused matrix.
+    ::llvm::SmallVector<int64_t> getShardRows() const;
+    /// The shape of the scale that belongs to this type (W1, W5b).
+    ::llvm::SmallVector<int64_t> getScaleShape() const;
+    /// tensor<scale shape x scale type>.
+    ::mlir::RankedTensorType getScaleTensorType() const;
+    /// tensor<shape x storage type>.
+    ::mlir::RankedTensorType getDataTensorType() const;
+    /// Bytes of codes and scales of a static type.
+    int64_t getBytes() const;
+    TensorType withShape(::llvm::ArrayRef<int64_t> shape) const;
+    TensorType withScaleType(::mlir::Type scaleType) const;
+    TensorType withGranularity(GranularityAttr granularity) const;
+    TensorType withShards(::llvm::ArrayRef<int64_t> shards) const;
+  }];
+}
+
+def Q_KvType : Q_Type<"Kv", "kv"> {
+  let summary = "paged KV cache of one layer";
+  let description = [{
+    ```
+    kv ::= `!q.kv` `<` (`f32` | `bf16` | `f16` | `fp8_e4m3`) `,` `page` `=` int `,` `heads` `=` int `,` `dim` `=` int `>`
+    ```
+    Keys and values of one layer in pages of `page` tokens: `[pages, page, heads, dim]` each. `fp8_e4m3` holds
+    `e4m3(k / k_scale)` and `e4m3(v / v_scale)` (P7a). The layout is part of the type: an attention that reads another does not verify (P7).
+
+    Right: `!q.kv<bf16, page = 64, heads = 2, dim = 64>`. Wrong: `page = 0`.
+  }];
+  let parameters = (ins "::octet::q::KvLayout":$layout, "int64_t":$page, "int64_t":$heads, "int64_t":$dim);
+  let assemblyFormat = "`<` $layout `,` `page` `=` $page `,` `heads` `=` $heads `,` `dim` `=` $dim `>`";
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The element type in the cache: f32, bf16, f16 or f8E4M3FN.
+    ::mlir::Type getElementType() const;
+    /// Bytes of one token: keys and values of all heads.
+    int64_t getBytesPerToken() const;
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes that carry what the checkpoint and the rules say
+//===----------------------------------------------------------------------===//
+
+def Q_ConfigAttr : Q_Attr<"Config", "config"> {
+  let summary = "the checkpoint's quantisation config, as read";
+  let description = [{
+    The fields of the JSON object that C1 found, unchanged (`null` is `unit`; absent, `null` and `[]` are three things, C7), and where it stood, for notes.
+
+    ```mlir
+    #q.config<{activation_scheme = "dynamic", quant_method = "fp8", weight_block_size = [128, 128]}, "config.json: quantization_config">
+    ```
+  }];
+  let parameters = (ins "::mlir::DictionaryAttr":$fields, StringRefParameter<"where it stood">:$source);
+  let assemblyFormat = "`<` $fields `,` $source `>`";
+}
+
+def Q_StoredAttr : Q_Attr<"Stored", "stored"> {
+  let summary = "what the checkpoint stores and declares for one module";
+  let description = [{
+    `tensors` maps the last component of each stored tensor's name to its type; `declared` says what the config says of this module: empty (the
+    config's default applies), `ignored: FIELD[i] 'ENTRY'` (C7) or `group: NAME` of a compressed-tensors config. The same for every layer that
+    shares the function.
+
+    ```mlir
+    #q.stored<{weight = tensor<384x256xf8E4M3FN>, weight_scale_inv = tensor<3x2xf32>}, "">
+    ```
+  }];
+  let parameters = (ins "::mlir::DictionaryAttr":$tensors, StringRefParameter<"the config's word">:$declared);
+  let assemblyFormat = "`<` $tensors `,` $declared `>`";
+  let extraClassDeclaration = [{
+    /// The type of the tensor of that last name component, or null.
+    ::mlir::RankedTensorType getTensor(::llvm::StringRef name) const;
+    bool isIgnored() const { return getDeclared().starts_with("ignored"); }
+  }];
+}
+
+def Q_MethodAttr : Q_Attr<"Method", "method"> {
+  let summary = "the quantisation method of one operator, as stored";
+  let description = [{
+    What the checkpoint's codes mean (C1-C15): the registry name, the granularity and dtype of the stored scales and the activation scheme
+    (`none`, `static` or `dynamic`).
+
+    ```mlir
+    #q.method<"fp8", weight = block<128x128>, scale = f32, activation = dynamic>
+    #q.method<"unquantized">
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"registry name">:$name, OptionalParameter<"::octet::q::GranularityAttr">:$weight,
+                        OptionalParameter<"::mlir::Type">:$scale, "::octet::q::ActivationScheme":$activation);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    bool isQuantized() const { return bool(getWeight()); }
+    static MethodAttr getUnquantized(::mlir::MLIRContext *context);
+  }];
+}
+
+def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
+  let summary = "operand contract of one operator: what its kernel reads";
+  let description = [{
+    Follows from method x target (B1-B4, B6), before any kernel is chosen: granularity of the weight, scale dtype, and granularity of the
+    quantised activation (`none`: the activation stays as it is, weight-only), static or dynamic, power-of-two scales or not.
+
+    ```mlir
+    #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>
+    #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>
+    #q.contract<weight = per_channel, scale = f32, activation = per_token>
+    #q.contract<weight = block<128x128>, scale = f32, activation = none>
+    #q.contract<none>
+    ```
+  }];
+  let parameters = (ins OptionalParameter<"::octet::q::GranularityAttr">:$weight, OptionalParameter<"::mlir::Type">:$scale,
+                        OptionalParameter<"::octet::q::GranularityAttr">:$activation, "bool":$isStatic, "bool":$ue8m0);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    bool isQuantized() const { return bool(getWeight()); }
+    bool quantizesActivation() const { return bool(getActivation()); }
+  }];
+}
+
+#endif // OCTET_DIALECTS_QUANT_QUANTTYPES_TD
