@@ -67,8 +67,16 @@ public:
   std::vector<int64_t> fileBytes;
   std::vector<TensorInfo> tensors; ///< sorted by name, names unique
 
+  /// Sorts the tensors by name, after the last header was read.
+  /// \returns an input error if a name is there twice (both files named) or
+  /// the sizes of all tensors do not add up to an int64_t.
+  Status finish();
+
   /// 32 lower-case hex digits over every (name, dtype, shape) in order: equal
   /// for two checkpoints that a program cannot tell apart by their headers.
+  /// FNV-1a with 128 bits, of `NAME \0 DTYPE \0 RANK SIDE…` for each tensor,
+  /// numbers as 8 bytes, lowest first. It tells checkpoints apart by accident,
+  /// not by malice: it is no cryptographic hash.
   std::string hash() const;
 };
 
@@ -76,6 +84,11 @@ public:
 inline constexpr int64_t kMaxHeaderBytes = int64_t(100) << 20;
 inline constexpr int64_t kMaxJsonBytes = int64_t(64) << 20;
 inline constexpr int kMaxJsonDepth = 64;
+/// Values and keys of one JSON document: a document of kMaxJsonBytes could hold
+/// 30 million, which take 2 GB. The largest tokenizers have 2 million.
+inline constexpr int64_t kMaxJsonValues = int64_t(8) << 20;
+/// Sides of one tensor.
+inline constexpr size_t kMaxRank = 16;
 
 /// Reads the header of one safetensors file and appends its tensors.
 /// \param path  the file.
@@ -84,18 +97,26 @@ inline constexpr int kMaxJsonDepth = 64;
 /// \returns an input error that names the file and the tensor: truncated file,
 /// header length beyond the file or over kMaxHeaderBytes, JSON that does not
 /// parse or nests too deep, unknown dtype, negative or overflowing shape,
-/// offsets out of range, bytes that disagree with dtype x shape, overlap,
-/// a name twice.
+/// offsets out of range, bytes that disagree with dtype x shape, overlap, bytes
+/// that belong to no tensor (the format allows no gap, and none at the end).
+/// A name twice is found by `finish`.
 Status readSafetensorsHeader(const std::string &path, int32_t file,
                              TensorTable &table);
 
-/// Parses JSON from a hostile text: size and nesting are bounded, duplicate
-/// keys are refused, nothing throws.
+/// The table of one safetensors file by itself, finished.
+Result<TensorTable> readSafetensors(const std::string &path);
+
+/// Parses JSON from a hostile text: size, nesting and number of values are
+/// bounded; duplicate keys, zero bytes and text that is not UTF-8 are refused;
+/// nothing throws. All strings of the result are UTF-8.
 /// \param subject  the file name used in errors.
 Result<nlohmann::json> parseJson(std::string_view text,
                                  const std::string &subject);
 /// Reads and parses a file with the bounds of parseJson.
 Result<nlohmann::json> readJsonFile(const std::string &path);
+/// The value as one line of JSON. Unlike nlohmann's `dump` it never throws:
+/// what is not UTF-8 becomes U+FFFD.
+std::string dumpJson(const nlohmann::json &value);
 
 /// A checkpoint folder as found on disk.
 struct Checkpoint {
@@ -114,12 +135,16 @@ struct OpenOptions {
 
 /// Opens a folder: `model.safetensors`, or the files of
 /// `model.safetensors.index.json` (whose weight_map must agree with the
-/// headers: a tensor in another file, missing or unlisted is an error), or,
-/// without either, all `*.safetensors` of the folder in name order.
+/// headers: a tensor in another file, missing or unlisted is an error; its file
+/// names are plain names in the folder), or, without either, all
+/// `*.safetensors` of the folder in name order. With needConfig = false `path`
+/// may also be one safetensors file.
 Result<Checkpoint> openCheckpoint(const std::string &path,
                                   OpenOptions options = {});
 
 /// A checkpoint's files mapped read-only; the weights are never copied whole.
+/// Nobody may shorten a file while it is mapped: reading past its new end kills
+/// the process (SIGBUS), as with every mapped file.
 class MappedCheckpoint {
 public:
   MappedCheckpoint(MappedCheckpoint &&) noexcept;
@@ -137,14 +162,18 @@ private:
   std::vector<Mapping> mappings;
 };
 
-/// Writes a safetensors file: a temporary beside it, then a rename, so nothing
-/// half-written is left behind.
+/// A tensor for writeSafetensors.
 struct TensorToWrite {
-  std::string name;
+  std::string name;                ///< UTF-8, unique
   StoredType type;
   std::vector<int64_t> shape;
-  std::span<const std::byte> data;
+  std::span<const std::byte> data; ///< bytes of dtype x shape
 };
+/// Writes a safetensors file: a temporary beside it, then a rename, so nothing
+/// half-written is left behind (see writeFile). Each tensor is aligned to its
+/// element.
+/// \returns a machine error if the file cannot be written, an internal error if
+/// a tensor is not as its fields say.
 Status writeSafetensors(const std::string &path,
                         std::span<const TensorToWrite> tensors);
 

@@ -88,7 +88,8 @@ Status machineError(std::string subject, std::string message);
 Status internalError(std::string subject, std::string message);
 
 /// A value or one error.
-template <typename T> class [[nodiscard]] Result {
+template <typename T>
+class [[nodiscard]] Result {
 public:
   Result(T value) : value(std::move(value)) {}
   Result(Status status) : error(std::move(status)) {
