@@ -13,6 +13,7 @@ include "dialects/Kernel/KernelDialect.td"
 include "dialects/Model/ModelDialect.td"
 include "dialects/Quant/QuantTypes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Kernel_Op<string mnem, list<Trait> traits = []> : Op<KernelDialect, mnem, traits>;

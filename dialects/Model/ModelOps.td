@@ -11,6 +11,7 @@
 
 include "dialects/Model/ModelDialect.td"
 include "dialects/Quant/QuantTypes.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Model_Op<string mnem, list<Trait> traits = []> : Op<ModelDialect, mnem, traits>;

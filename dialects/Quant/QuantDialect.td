@@ -39,6 +39,10 @@ def QuantDialect : Dialect {
   }];
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// Adds the types; their definitions are in QuantTypes.cpp.
+    void registerTypes();
+  }];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

@@ -16,7 +16,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class Q_Op<string mnem, list<Trait> traits = []> : Op<QuantDialect, mnem, traits>;
 
 def Q_AnyTensor : AnyTypeOf<[Q_TensorType, AnyRankedTensor], "quantised or plain tensor">;
-def Q_Scalar : TypeConstraint<CPred<"::octet::q::isScalarTensor($_self)">, "tensor of one float">;
+def Q_Scalar : Type<CPred<"::octet::q::isScalarTensor($_self)">, "tensor of one float", "::mlir::RankedTensorType">;
 
 //===----------------------------------------------------------------------===//
 // Where values are rounded
@@ -71,6 +71,7 @@ def Q_PackOp : Q_Op<"pack", [Pure]> {
   let results = (outs Q_TensorType:$result);
   let assemblyFormat = "$data `,` $scale attr-dict `:` type($data) `,` type($scale) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Q_UnpackOp : Q_Op<"unpack", [Pure]> {
@@ -211,6 +212,7 @@ def Q_ConcatOp : Q_Op<"concat", [Pure]> {
   let results = (outs Q_AnyTensor:$result);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Q_MaxOp : Q_Op<"max", [Pure]> {
@@ -226,6 +228,7 @@ def Q_MaxOp : Q_Op<"max", [Pure]> {
   let results = (outs Q_Scalar:$result);
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
+  let hasFolder = 1;
 }
 
 def Q_KvScalesOp : Q_Op<"kv_scales", [AttrSizedOperandSegments]> {
@@ -234,12 +237,13 @@ def Q_KvScalesOp : Q_Op<"kv_scales", [AttrSizedOperandSegments]> {
     Both positive: as given; one positive: copied to both; none stored or positive: 1.0 with a warning that names the layer (P8).
 
     ```mlir
-    %ks, %vs = q.kv_scales "model.layers.{l}.self_attn"[%l] k(%k : tensor<f32>) v(%v : tensor<f32>)
+    %ks, %vs = q.kv_scales "model.layers.{l}.self_attn"[%l] k(%k : tensor<f32>) v(%v : tensor<f32>) : tensor<f32>, tensor<f32>
     ```
   }];
   let arguments = (ins StrAttr:$path, Optional<Index>:$index, Optional<Q_Scalar>:$k, Optional<Q_Scalar>:$v);
   let results = (outs Q_Scalar:$kScale, Q_Scalar:$vScale);
   let assemblyFormat = "$path (`[` $index^ `]`)? (`k` `(` $k^ `:` type($k) `)`)? (`v` `(` $v^ `:` type($v) `)`)? attr-dict `:` type($kScale) `,` type($vScale)";
+  let hasVerifier = 1;
 }
 
 //===----------------------------------------------------------------------===//

@@ -189,6 +189,7 @@ def Q_StoredAttr : Q_Attr<"Stored", "stored"> {
   }];
   let parameters = (ins "::mlir::DictionaryAttr":$tensors, StringRefParameter<"the config's word">:$declared);
   let assemblyFormat = "`<` $tensors `,` $declared `>`";
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The type of the tensor of that last name component, or null.
     ::mlir::RankedTensorType getTensor(::llvm::StringRef name) const;
@@ -210,6 +211,7 @@ def Q_MethodAttr : Q_Attr<"Method", "method"> {
   let parameters = (ins StringRefParameter<"registry name">:$name, OptionalParameter<"::octet::q::GranularityAttr">:$weight,
                         OptionalParameter<"::mlir::Type">:$scale, "::octet::q::ActivationScheme":$activation);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isQuantized() const { return bool(getWeight()); }
     static MethodAttr getUnquantized(::mlir::MLIRContext *context);
@@ -224,6 +226,7 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
 
     ```mlir
     #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>
+    #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> ue8m0>
     #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>
     #q.contract<weight = per_channel, scale = f32, activation = per_token>
     #q.contract<weight = block<128x128>, scale = f32, activation = none>
@@ -233,6 +236,7 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
   let parameters = (ins OptionalParameter<"::octet::q::GranularityAttr">:$weight, OptionalParameter<"::mlir::Type">:$scale,
                         OptionalParameter<"::octet::q::GranularityAttr">:$activation, "bool":$isStatic, "bool":$ue8m0);
   let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isQuantized() const { return bool(getWeight()); }
     bool quantizesActivation() const { return bool(getActivation()); }

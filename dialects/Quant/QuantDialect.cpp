@@ -1,0 +1,338 @@
+//===- QuantDialect.cpp - Registration and attributes of q ----------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Quant/QuantDialect.h"
+#include "dialects/Quant/QuantOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace octet::q;
+
+#include "dialects/Quant/QuantDialect.cpp.inc"
+#include "dialects/Quant/QuantEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Quant/QuantAttrs.cpp.inc"
+
+void QuantDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Quant/QuantAttrs.cpp.inc"
+      >();
+  registerTypes();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Quant/QuantOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// GranularityAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult
+GranularityAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        GranularityKind kind, int64_t blockN, int64_t blockK) {
+  if (kind == GranularityKind::Block) {
+    if (blockN <= 0 || blockK <= 0)
+      return emitError() << "block is " << blockN << "x" << blockK
+                         << ", both sides are at least 1 [W1]";
+  } else if (blockN != 0 || blockK != 0) {
+    return emitError() << "only a block granularity has sides, "
+                       << stringifyGranularityKind(kind) << " has " << blockN
+                       << "x" << blockK << " [W1]";
+  }
+  return success();
+}
+
+FailureOr<GranularityAttr> GranularityAttr::parseBare(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (failed(parser.parseOptionalKeyword(&word)))
+    return parser.emitError(loc, "expected per_tensor, per_channel, per_token "
+                                 "or block<NxK>");
+  std::optional<GranularityKind> kind = symbolizeGranularityKind(word);
+  if (!kind)
+    return parser.emitError(loc)
+           << "unknown granularity '" << word
+           << "', expected per_tensor, per_channel, per_token or block<NxK>";
+  SmallVector<int64_t, 2> sides = {0, 0};
+  if (*kind == GranularityKind::Block) {
+    sides.clear();
+    if (parser.parseLess())
+      return failure();
+    SMLoc sidesLoc = parser.getCurrentLocation();
+    if (parser.parseDimensionList(sides, /*allowDynamic=*/false,
+                                  /*withTrailingX=*/false))
+      return failure();
+    if (sides.size() != 2)
+      return parser.emitError(sidesLoc)
+             << "a block has two sides, this one " << sides.size();
+    if (parser.parseGreater())
+      return failure();
+  }
+  auto attr = GranularityAttr::getChecked(
+      [&] { return parser.emitError(loc); }, parser.getContext(), *kind,
+      sides[0], sides[1]);
+  if (!attr)
+    return failure();
+  return attr;
+}
+
+void GranularityAttr::printBare(AsmPrinter &printer) const {
+  printer << stringifyGranularityKind(getKind());
+  if (isBlock())
+    printer << '<' << getBlockN() << 'x' << getBlockK() << '>';
+}
+
+Attribute GranularityAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  FailureOr<GranularityAttr> attr = parseBare(parser);
+  if (failed(attr) || parser.parseGreater())
+    return {};
+  return *attr;
+}
+
+void GranularityAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printBare(printer);
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// StoredAttr
+//===----------------------------------------------------------------------===//
+
+RankedTensorType StoredAttr::getTensor(StringRef name) const {
+  auto type = getTensors().getAs<TypeAttr>(name);
+  return type ? dyn_cast<RankedTensorType>(type.getValue())
+              : RankedTensorType();
+}
+
+LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 DictionaryAttr tensors, StringRef declared) {
+  for (NamedAttribute entry : tensors) {
+    auto type = dyn_cast<TypeAttr>(entry.getValue());
+    if (!type || !isa<RankedTensorType>(type.getValue()))
+      return emitError() << "'" << entry.getName().getValue() << "' is "
+                         << entry.getValue() << ", expected a tensor type";
+    if (!cast<RankedTensorType>(type.getValue()).hasStaticShape())
+      return emitError() << "'" << entry.getName().getValue() << "' is "
+                         << entry.getValue()
+                         << ", a stored tensor has a static shape";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// MethodAttr
+//===----------------------------------------------------------------------===//
+
+/// `, NAME =`
+static ParseResult parseField(AsmParser &parser, StringRef name) {
+  return failure(parser.parseComma() || parser.parseKeyword(name) ||
+                 parser.parseEqual());
+}
+
+static LogicalResult
+verifyScaleType(function_ref<InFlightDiagnostic()> emitError, Type scale) {
+  if (!isScaleType(scale))
+    return emitError() << "scale type is " << scale
+                       << ", expected f32, bf16, f16 or f8E8M0FNU [W1]";
+  return success();
+}
+
+MethodAttr MethodAttr::getUnquantized(MLIRContext *context) {
+  return get(context, "unquantized", GranularityAttr(), Type(),
+             ActivationScheme::None);
+}
+
+LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef name, GranularityAttr weight,
+                                 Type scale, ActivationScheme activation) {
+  if (name.empty())
+    return emitError() << "a method has a name [C2]";
+  if (!weight != !scale)
+    return emitError() << "a quantised weight has a granularity and a scale "
+                          "type, this one only one of them [W1]";
+  if (!weight) {
+    if (activation != ActivationScheme::None)
+      return emitError() << "the activation of an unquantised weight is "
+                         << stringifyActivationScheme(activation)
+                         << ", expected none [C11]";
+    return success();
+  }
+  if (name == "unquantized")
+    return emitError() << "an unquantized method has a quantised weight [C11]";
+  if (weight.getKind() == GranularityKind::PerToken)
+    return emitError() << "a weight's scales are per_tensor, per_channel or "
+                          "block, not per_token [W1]";
+  if (failed(verifyScaleType(emitError, scale)))
+    return failure();
+  // One static scale cannot describe activations that are quantised by group.
+  if (weight.isBlock() && activation == ActivationScheme::Static)
+    return emitError() << "a block-quantised weight needs a dynamic "
+                          "activation scheme, not static [C5]";
+  return success();
+}
+
+Attribute MethodAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  std::string name;
+  if (parser.parseLess() || parser.parseString(&name))
+    return {};
+  GranularityAttr weight;
+  Type scale;
+  ActivationScheme activation = ActivationScheme::None;
+  if (failed(parser.parseOptionalGreater())) {
+    if (parseField(parser, "weight"))
+      return {};
+    FailureOr<GranularityAttr> parsed = GranularityAttr::parseBare(parser);
+    if (failed(parsed))
+      return {};
+    weight = *parsed;
+    if (parseField(parser, "scale") || parser.parseType(scale) ||
+        parseField(parser, "activation"))
+      return {};
+    SMLoc wordLoc = parser.getCurrentLocation();
+    StringRef word;
+    if (parser.parseKeyword(&word))
+      return {};
+    std::optional<ActivationScheme> scheme = symbolizeActivationScheme(word);
+    if (!scheme) {
+      parser.emitError(wordLoc) << "unknown activation scheme '" << word
+                                << "', expected none, static or dynamic";
+      return {};
+    }
+    activation = *scheme;
+    if (parser.parseGreater())
+      return {};
+  }
+  return MethodAttr::getChecked([&] { return parser.emitError(loc); },
+                                parser.getContext(), name, weight, scale,
+                                activation);
+}
+
+void MethodAttr::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printString(getName());
+  if (isQuantized()) {
+    printer << ", weight = ";
+    getWeight().printBare(printer);
+    printer << ", scale = " << getScale()
+            << ", activation = " << stringifyActivationScheme(getActivation());
+  }
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// ContractAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   GranularityAttr weight, Type scale,
+                                   GranularityAttr activation, bool isStatic,
+                                   bool ue8m0) {
+  if (!weight != !scale)
+    return emitError() << "a quantised weight has a granularity and a scale "
+                          "type, this one only one of them [W1]";
+  if (!weight) {
+    if (activation || isStatic || ue8m0)
+      return emitError() << "the activation of an unquantised weight is not "
+                            "quantised [B1]";
+    return success();
+  }
+  if (weight.getKind() == GranularityKind::PerToken)
+    return emitError() << "a weight's scales are per_tensor, per_channel or "
+                          "block, not per_token [W1]";
+  if (failed(verifyScaleType(emitError, scale)))
+    return failure();
+  if (!activation) {
+    if (isStatic || ue8m0)
+      return emitError() << "an activation that is not quantised has no "
+                            "scale [B4]";
+    return success();
+  }
+  if (activation.getKind() == GranularityKind::PerChannel)
+    return emitError() << "an activation's scales are per_tensor, per_token "
+                          "or block, not per_channel [P3]";
+  if (isStatic != (activation.getKind() == GranularityKind::PerTensor))
+    return emitError() << "a static activation scale and per_tensor come "
+                          "together: one scale of a whole step would make "
+                          "rows depend on each other [B5]";
+  if (isStatic && ue8m0)
+    return emitError() << "a static scale is the checkpoint's, ue8m0 is for "
+                          "dynamic ones [P3]";
+  if (weight.isBlock() != activation.isBlock())
+    return emitError() << "a block-quantised weight goes with an activation "
+                          "in blocks along K and no other [N6]";
+  if (activation.isBlock() && (activation.getBlockN() != 1 ||
+                               activation.getBlockK() != weight.getBlockK()))
+    return emitError() << "activation is block<" << activation.getBlockN()
+                       << "x" << activation.getBlockK()
+                       << ">, the weight's blocks imply block<1x"
+                       << weight.getBlockK() << "> [P3]";
+  return success();
+}
+
+Attribute ContractAttr::parse(AsmParser &parser, Type) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess())
+    return {};
+  auto emit = [&] { return parser.emitError(loc); };
+  if (succeeded(parser.parseOptionalKeyword("none"))) {
+    if (parser.parseGreater())
+      return {};
+    return ContractAttr::getChecked(emit, parser.getContext(),
+                                    GranularityAttr(), Type(),
+                                    GranularityAttr(), false, false);
+  }
+  if (parser.parseKeyword("weight") || parser.parseEqual())
+    return {};
+  FailureOr<GranularityAttr> weight = GranularityAttr::parseBare(parser);
+  Type scale;
+  if (failed(weight) || parseField(parser, "scale") ||
+      parser.parseType(scale) || parseField(parser, "activation"))
+    return {};
+  GranularityAttr activation;
+  bool isStatic = false, ue8m0 = false;
+  if (failed(parser.parseOptionalKeyword("none"))) {
+    FailureOr<GranularityAttr> parsed = GranularityAttr::parseBare(parser);
+    if (failed(parsed))
+      return {};
+    activation = *parsed;
+    isStatic = succeeded(parser.parseOptionalKeyword("static"));
+    ue8m0 = succeeded(parser.parseOptionalKeyword("ue8m0"));
+  }
+  if (parser.parseGreater())
+    return {};
+  return ContractAttr::getChecked(emit, parser.getContext(), *weight, scale,
+                                  activation, isStatic, ue8m0);
+}
+
+void ContractAttr::print(AsmPrinter &printer) const {
+  if (!isQuantized()) {
+    printer << "<none>";
+    return;
+  }
+  printer << "<weight = ";
+  getWeight().printBare(printer);
+  printer << ", scale = " << getScale() << ", activation = ";
+  if (!quantizesActivation()) {
+    printer << "none>";
+    return;
+  }
+  getActivation().printBare(printer);
+  if (getIsStatic())
+    printer << " static";
+  if (getUe8m0())
+    printer << " ue8m0";
+  printer << '>';
+}

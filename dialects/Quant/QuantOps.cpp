@@ -1,0 +1,392 @@
+//===- QuantOps.cpp - Verifiers of q --------------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Quant/QuantOps.h"
+#include "mlir/IR/OpImplementation.h"
+#include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+
+using namespace mlir;
+using namespace octet;
+using namespace octet::q;
+
+#define GET_OP_CLASSES
+#include "dialects/Quant/QuantOps.cpp.inc"
+
+/// A type of activations and plain weights: f32, bf16 or f16.
+static bool isPlainFloat(Type type) {
+  return isa<Float32Type, BFloat16Type, Float16Type>(type);
+}
+
+/// A row `[K]` stands for `[1, K]` inside a row kernel.
+static SmallVector<int64_t> asMatrix(RankedTensorType type) {
+  SmallVector<int64_t> shape(type.getShape());
+  if (shape.size() == 1)
+    shape.insert(shape.begin(), 1);
+  return shape;
+}
+
+/// The plain side of a quantize or dequantize has the quantised side's shape
+/// and a float type that is not a code.
+static LogicalResult verifyPlainSide(Operation *op, StringRef what,
+                                     RankedTensorType plain,
+                                     q::TensorType quantized) {
+  if (!isPlainFloat(plain.getElementType()))
+    return op->emitOpError() << what << " is " << plain
+                             << ", expected f32, bf16 or f16 elements [P3]";
+  if (asMatrix(plain) != SmallVector<int64_t>(quantized.getShape()))
+    return op->emitOpError() << what << " is " << plain
+                             << ", its shape is not that of " << quantized;
+  return success();
+}
+
+/// The plain parts of a quantised tensor have the types that it implies.
+static LogicalResult verifyParts(Operation *op, q::TensorType type,
+                                 RankedTensorType data,
+                                 RankedTensorType scale) {
+  if (data != type.getDataTensorType())
+    return op->emitOpError() << "data is " << data << ", the type implies "
+                             << type.getDataTensorType() << " [W1]";
+  if (scale != type.getScaleTensorType())
+    return op->emitOpError() << "scale is " << scale << ", the type implies "
+                             << type.getScaleTensorType() << " [W1]";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Where values are rounded
+//===----------------------------------------------------------------------===//
+
+LogicalResult QuantizeOp::verify() {
+  q::TensorType type = getResult().getType();
+  if (failed(verifyPlainSide(*this, "input",
+                             cast<RankedTensorType>(getInput().getType()),
+                             type)))
+    return failure();
+  if (!isa<Float8E4M3FNType>(type.getElementType()) &&
+      !type.getElementType().isInteger(8))
+    return emitOpError() << "rounds to " << type.getElementType()
+                         << ", only f8E4M3FN and i8 are used in compute [N1]";
+  Type scaleType = type.getScaleType();
+  if (Value scale = getScale()) {
+    if (type.getGranularity().getKind() != GranularityKind::PerTensor)
+      return emitOpError() << "a static scale describes a per_tensor result, "
+                              "not "
+                           << type << " [P3]";
+    if (!type.getShards().empty())
+      return emitOpError() << "one static scale cannot describe "
+                           << type.getShards().size() << " shards [W1]";
+    if (getUe8m0())
+      return emitOpError() << "a static scale is taken as it is, ue8m0 is for "
+                              "dynamic ones [N4]";
+    Type given = cast<RankedTensorType>(scale.getType()).getElementType();
+    if (given != scaleType)
+      return emitOpError() << "scale is " << scale.getType()
+                           << ", the result type implies " << scaleType
+                           << " [W1]";
+  }
+  if (!isa<Float32Type, Float8E8M0FNUType>(scaleType))
+    return emitOpError() << "scales of the result are " << scaleType
+                         << ", expected f32 or f8E8M0FNU [P3]";
+  if (isa<Float8E8M0FNUType>(scaleType) && !getUe8m0())
+    return emitOpError() << "f8E8M0FNU scales are powers of two, expected "
+                            "ue8m0 [N4]";
+  return success();
+}
+
+LogicalResult DequantizeOp::verify() {
+  return verifyPlainSide(*this, "result",
+                         cast<RankedTensorType>(getResult().getType()),
+                         getInput().getType());
+}
+
+LogicalResult PackOp::verify() {
+  return verifyParts(*this, getResult().getType(),
+                     cast<RankedTensorType>(getData().getType()),
+                     cast<RankedTensorType>(getScale().getType()));
+}
+
+LogicalResult UnpackOp::verify() {
+  return verifyParts(*this, getInput().getType(),
+                     cast<RankedTensorType>(getData().getType()),
+                     cast<RankedTensorType>(getScale().getType()));
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+static bool isStaticType(Type type) {
+  if (auto tensor = dyn_cast<q::TensorType>(type))
+    return !llvm::any_of(tensor.getShape(), ShapedType::isDynamic);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.hasStaticShape();
+}
+
+LogicalResult SlotOp::verify() {
+  if (getCount() < 1)
+    return emitOpError() << "has " << int64_t(getCount())
+                         << " instances, expected at least 1";
+  if (!isa<q::TensorType, RankedTensorType>(getType()))
+    return emitOpError() << "type is " << getType()
+                         << ", expected a quantised or plain tensor";
+  if (!isStaticType(getType()))
+    return emitOpError() << "type is " << getType()
+                         << ", a weight has a static shape";
+  return success();
+}
+
+/// The slot exists, has the value's type, and an index tells its instances
+/// apart.
+static LogicalResult verifySlotUse(Operation *op, FlatSymbolRefAttr name,
+                                   Type type, Value index,
+                                   SymbolTableCollection &tables) {
+  auto slot = tables.lookupNearestSymbolFrom<SlotOp>(op, name);
+  if (!slot)
+    return op->emitOpError() << "there is no q.slot " << name;
+  if (slot.getType() != type) {
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "value is " << type << ", slot " << name
+                              << " holds " << slot.getType() << " [W1]";
+    diag.attachNote(slot.getLoc()) << "the slot is here";
+    return diag;
+  }
+  if (slot.getCount() > 1 && !index)
+    return op->emitOpError() << "slot " << name << " has "
+                             << int64_t(slot.getCount())
+                             << " instances, expected an index";
+  IntegerAttr constant;
+  if (index && matchPattern(index, m_Constant(&constant)) &&
+      (constant.getInt() < 0 || constant.getInt() >= int64_t(slot.getCount())))
+    return op->emitOpError() << "index " << constant.getInt()
+                             << " is not one of the " << int64_t(slot.getCount())
+                             << " instances of slot " << name;
+  return success();
+}
+
+LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifySlotUse(*this, getSlotAttr(), getResult().getType(), getIndex(),
+                       tables);
+}
+
+LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifySlotUse(*this, getSlotAttr(), getValue().getType(), getIndex(),
+                       tables);
+}
+
+//===----------------------------------------------------------------------===//
+// The load function
+//===----------------------------------------------------------------------===//
+
+/// `{l}` in a path and an index operand come together.
+static LogicalResult verifyPath(Operation *op, StringRef path, Value index) {
+  if (path.empty())
+    return op->emitOpError() << "the module path is empty";
+  if (path.contains("{l}") != bool(index))
+    return op->emitOpError()
+           << "path " << quoteName(path)
+           << (index ? " has no {l} for the index" : " has a {l} and no index");
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  if (failed(verifyPath(*this, getPath(), getIndex())))
+    return failure();
+  Type type = getResult().getType();
+  if (!isStaticType(type))
+    return emitOpError() << "result is " << type
+                         << ", a stored tensor has a static shape";
+  auto quantized = dyn_cast<q::TensorType>(type);
+  if (bool(quantized) != getScale().has_value())
+    return emitOpError() << "result is " << type
+                         << (quantized ? ", expected the name of its scale [W2]"
+                                       : ", which has no scale [W2]");
+  if (quantized && !quantized.getShards().empty())
+    return emitOpError() << "result is " << type
+                         << ", one stored tensor has no shards; load each and "
+                            "join them with q.concat [C8]";
+  if (!quantized) {
+    Type element = cast<RankedTensorType>(type).getElementType();
+    if (isStorageType(element) && isa<FloatType>(element))
+      return emitOpError() << "result is " << type
+                           << ", FP8 codes mean nothing without a scale [C13]";
+  }
+  return success();
+}
+
+LogicalResult ConvertScalesOp::verify() {
+  q::TensorType from = getInput().getType(), to = getResult().getType();
+  if (from.withScaleType(to.getScaleType()) != to)
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", only the scale type may change";
+  if (from.getScaleType() != to.getScaleType() &&
+      !isa<Float32Type>(to.getScaleType()))
+    return emitOpError() << "turns " << from.getScaleType() << " scales into "
+                         << to.getScaleType()
+                         << ", only widening to f32 is exact [N2]";
+  return success();
+}
+
+LogicalResult ExpandScalesOp::verify() {
+  q::TensorType from = getInput().getType(), to = getResult().getType();
+  auto isKind = [](q::TensorType type, GranularityKind kind) {
+    return type.getGranularity().getKind() == kind;
+  };
+  if (!isKind(from, GranularityKind::PerTensor) ||
+      !isKind(to, GranularityKind::PerChannel))
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", expected per_tensor into per_channel [W7]";
+  if (from.withGranularity(to.getGranularity()) != to)
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", only the granularity may change [W7]";
+  return success();
+}
+
+/// The shards of quantised matrices one after the other (W5b).
+static LogicalResult verifyQuantizedConcat(ConcatOp op, q::TensorType result) {
+  SmallVector<int64_t> shards;
+  int64_t n = 0;
+  for (auto [i, value] : llvm::enumerate(op.getInputs())) {
+    auto type = dyn_cast<q::TensorType>(value.getType());
+    if (!type)
+      return op.emitOpError() << "input " << i << " is " << value.getType()
+                              << ", the result " << result
+                              << " is quantised [C8]";
+    if (type.getGranularity().getKind() == GranularityKind::PerToken)
+      return op.emitOpError() << "input " << i << " is " << type
+                              << ", an activation is no shard [W5b]";
+    if (type.getK() != result.getK())
+      return op.emitOpError() << "input " << i << " has K = " << type.getK()
+                              << ", the result has " << result.getK()
+                              << " [C8]";
+    if (type.getElementType() != result.getElementType() ||
+        type.getGranularity() != result.getGranularity() ||
+        type.getScaleType() != result.getScaleType() ||
+        type.getShape().drop_back(2) != result.getShape().drop_back(2))
+      return op.emitOpError()
+             << "input " << i << " is " << type << ", the result is " << result
+             << "; they may differ only in their rows [C8]";
+    for (int64_t rows : type.getShardRows()) {
+      if (ShapedType::isDynamic(rows))
+        return op.emitOpError() << "input " << i << " is " << type
+                                << ", a shard has a static number of rows "
+                                   "[W5b]";
+      std::optional<int64_t> sum = checkedAdd(n, rows);
+      if (!sum)
+        return op.emitOpError() << "the rows do not fit an int64_t";
+      n = *sum;
+      shards.push_back(rows);
+    }
+  }
+  if (shards != result.getShardRows()) {
+    InFlightDiagnostic diag = op.emitOpError() << "shards of the result are [";
+    llvm::interleaveComma(result.getShardRows(), diag);
+    diag << "], the inputs have [";
+    llvm::interleaveComma(shards, diag);
+    diag << "] rows [W5b]";
+    return diag;
+  }
+  return success();
+}
+
+/// Plain matrices `[N, K]`, or vectors `[N]` such as biases.
+static LogicalResult verifyPlainConcat(ConcatOp op, RankedTensorType result) {
+  if (result.getRank() < 1 || result.getRank() > 2 || !result.hasStaticShape())
+    return op.emitOpError() << "result is " << result
+                            << ", expected a static vector or matrix";
+  int64_t n = 0;
+  for (auto [i, value] : llvm::enumerate(op.getInputs())) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type)
+      return op.emitOpError() << "input " << i << " is " << value.getType()
+                              << ", the result " << result
+                              << " is not quantised [C8]";
+    if (type.getElementType() != result.getElementType() ||
+        type.getRank() != result.getRank() || !type.hasStaticShape())
+      return op.emitOpError()
+             << "input " << i << " is " << type << ", the result is " << result
+             << "; they may differ only in their rows [C8]";
+    if (type.getShape().drop_front() != result.getShape().drop_front())
+      return op.emitOpError() << "input " << i << " has K = "
+                              << type.getDimSize(1) << ", the result has "
+                              << result.getDimSize(1) << " [C8]";
+    std::optional<int64_t> sum = checkedAdd(n, type.getDimSize(0));
+    if (!sum)
+      return op.emitOpError() << "the rows do not fit an int64_t";
+    n = *sum;
+  }
+  if (n != result.getDimSize(0))
+    return op.emitOpError() << "inputs have " << n << " rows, the result has "
+                            << result.getDimSize(0) << " [C8]";
+  return success();
+}
+
+LogicalResult ConcatOp::verify() {
+  if (getInputs().empty())
+    return emitOpError() << "expected at least one input";
+  if (auto quantized = dyn_cast<q::TensorType>(getResult().getType()))
+    return verifyQuantizedConcat(*this, quantized);
+  return verifyPlainConcat(*this, cast<RankedTensorType>(getResult().getType()));
+}
+
+/// Scalars that a kernel reads are F32.
+static LogicalResult verifyF32Scalar(Operation *op, StringRef what,
+                                     Value value) {
+  if (!cast<RankedTensorType>(value.getType()).getElementType().isF32())
+    return op->emitOpError() << what << " is " << value.getType()
+                             << ", expected an f32 scalar";
+  return success();
+}
+
+LogicalResult MaxOp::verify() {
+  if (getInputs().empty())
+    return emitOpError() << "expected at least one input";
+  return verifyF32Scalar(*this, "result", getResult());
+}
+
+LogicalResult KvScalesOp::verify() {
+  if (failed(verifyPath(*this, getPath(), getIndex())) ||
+      failed(verifyF32Scalar(*this, "key scale", getKScale())))
+    return failure();
+  return verifyF32Scalar(*this, "value scale", getVScale());
+}
+
+//===----------------------------------------------------------------------===//
+// KV cache
+//===----------------------------------------------------------------------===//
+
+LogicalResult KvWriteOp::verify() {
+  KvType cache = getCache().getType();
+  auto k = cast<RankedTensorType>(getK().getType());
+  auto v = cast<RankedTensorType>(getV().getType());
+  auto slots = cast<RankedTensorType>(getSlots().getType());
+  int64_t width = cache.getHeads() * cache.getDim();
+  for (auto [name, type] : {std::pair("k", k), std::pair("v", v)})
+    if (type.getRank() != 2 || type.getDimSize(1) != width ||
+        !isPlainFloat(type.getElementType()))
+      return emitOpError() << name << " is " << type << ", the cache "
+                           << cache << " takes " << width
+                           << " values a row in f32, bf16 or f16 [P7a]";
+  if (slots.getRank() != 1 || !slots.getElementType().isInteger(32))
+    return emitOpError() << "slots is " << slots
+                         << ", expected one i32 a row of k";
+  if (k.getDimSize(0) != v.getDimSize(0) ||
+      k.getDimSize(0) != slots.getDimSize(0))
+    return emitOpError() << "k, v and slots have different numbers of rows: "
+                         << k << ", " << v << ", " << slots;
+  bool scaled = bool(getKScale());
+  if (scaled != (cache.getLayout() == KvLayout::FP8E4M3))
+    return emitOpError() << "the cache is " << cache
+                         << (scaled ? ", which has no scales [P7a]"
+                                    : ", expected scales of k and v [P7a]");
+  // An unquantised cache holds the activation dtype or what the flag asked for:
+  // narrowing rounds once, so any pair is meaningful.
+  if (bool(getKScale()) != bool(getVScale()))
+    return emitOpError() << "has one scale, expected those of k and v [P8]";
+  return success();
+}

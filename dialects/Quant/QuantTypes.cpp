@@ -1,0 +1,315 @@
+//===- QuantTypes.cpp - Types of q ----------------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Quant/QuantDialect.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "octet/Support/Checked.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace octet;
+using namespace octet::q;
+
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Quant/QuantTypes.cpp.inc"
+
+void QuantDialect::registerTypes() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Quant/QuantTypes.cpp.inc"
+      >();
+}
+
+bool octet::q::isScalarTensor(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType()) &&
+         tensor.hasStaticShape() &&
+         llvm::all_of(tensor.getShape(), [](int64_t d) { return d == 1; });
+}
+
+static bool isFloat8(Type type) {
+  return isa<Float8E4M3FNType, Float8E4M3FNUZType, Float8E5M2Type,
+             Float8E5M2FNUZType>(type);
+}
+
+bool octet::q::isStorageType(Type type) {
+  return isFloat8(type) || type.isSignlessInteger(8);
+}
+
+bool octet::q::isScaleType(Type type) {
+  return isa<Float32Type, BFloat16Type, Float16Type, Float8E8M0FNUType>(type);
+}
+
+int64_t octet::q::getElementBytes(Type elementType) {
+  assert(elementType.isIntOrFloat() && "no size");
+  return cdiv(elementType.getIntOrFloatBitWidth(), 8);
+}
+
+//===----------------------------------------------------------------------===//
+// q::TensorType
+//===----------------------------------------------------------------------===//
+
+/// The one place that knows how many scales a type has (W1, W5b). Sides were
+/// checked: the sum of the blocks of all shards is at most the sum of rows.
+static SmallVector<int64_t> deriveScaleShape(ArrayRef<int64_t> shape,
+                                             GranularityAttr granularity,
+                                             ArrayRef<int64_t> shardRows) {
+  SmallVector<int64_t> scale(shape.drop_back(2)); // experts (W5)
+  int64_t n = shape[shape.size() - 2], k = shape.back();
+  switch (granularity.getKind()) {
+  case GranularityKind::PerTensor:
+    scale.push_back(shardRows.size());
+    return scale;
+  case GranularityKind::PerChannel:
+  case GranularityKind::PerToken:
+    scale.append({n, 1});
+    return scale;
+  case GranularityKind::Block: {
+    int64_t rows = 0;
+    for (int64_t shard : shardRows)
+      rows = ShapedType::isDynamic(shard)
+                 ? shard
+                 : rows + cdiv(shard, granularity.getBlockN());
+    scale.append({rows, cdiv(k, granularity.getBlockK())});
+    return scale;
+  }
+  }
+  llvm_unreachable("all granularities are above");
+}
+
+SmallVector<int64_t> q::TensorType::getShardRows() const {
+  if (getShards().empty())
+    return {getN()};
+  return SmallVector<int64_t>(getShards());
+}
+
+SmallVector<int64_t> q::TensorType::getScaleShape() const {
+  return deriveScaleShape(getShape(), getGranularity(), getShardRows());
+}
+
+RankedTensorType q::TensorType::getScaleTensorType() const {
+  return RankedTensorType::get(getScaleShape(), getScaleType());
+}
+
+RankedTensorType q::TensorType::getDataTensorType() const {
+  return RankedTensorType::get(getShape(), getElementType());
+}
+
+int64_t q::TensorType::getBytes() const {
+  assert(!llvm::any_of(getShape(), ShapedType::isDynamic) &&
+         "bytes of a type without a size");
+  // The verifier refused a type for which this overflows.
+  int64_t codes = *checkedProduct(getShape());
+  int64_t scales = *checkedProduct(getScaleShape());
+  return codes * getElementBytes(getElementType()) +
+         scales * getElementBytes(getScaleType());
+}
+
+q::TensorType q::TensorType::withShape(ArrayRef<int64_t> shape) const {
+  return get(getContext(), shape, getElementType(), getGranularity(),
+             getScaleType(), getShards());
+}
+q::TensorType q::TensorType::withScaleType(Type scaleType) const {
+  return get(getContext(), getShape(), getElementType(), getGranularity(),
+             scaleType, getShards());
+}
+q::TensorType q::TensorType::withGranularity(GranularityAttr granularity) const {
+  return get(getContext(), getShape(), getElementType(), granularity,
+             getScaleType(), getShards());
+}
+q::TensorType q::TensorType::withShards(ArrayRef<int64_t> shards) const {
+  // A matrix of one shard is an unfused one, and has one spelling.
+  if (shards.size() == 1)
+    shards = {};
+  return get(getContext(), getShape(), getElementType(), getGranularity(),
+             getScaleType(), shards);
+}
+
+/// The shards are positive and add up to N (W5b).
+static LogicalResult
+verifyShards(function_ref<InFlightDiagnostic()> emitError, int64_t n,
+             GranularityAttr granularity, ArrayRef<int64_t> shards) {
+  if (shards.empty())
+    return success();
+  if (granularity.getKind() == GranularityKind::PerToken)
+    return emitError() << "per_token scales belong to an activation, which "
+                          "has no shards [W5b]";
+  if (shards.size() == 1)
+    return emitError() << "shards has one entry, a matrix that is not fused "
+                          "has none [W5b]";
+  if (ShapedType::isDynamic(n))
+    return emitError() << "a matrix with shards has a static number of rows "
+                          "[W5b]";
+  int64_t sum = 0;
+  for (int64_t shard : shards) {
+    if (shard <= 0)
+      return emitError() << "shard of " << shard
+                         << " rows, expected at least 1 [W5b]";
+    std::optional<int64_t> next = checkedAdd(sum, shard);
+    if (!next)
+      return emitError() << "shards add up to more than an int64_t [W5b]";
+    sum = *next;
+  }
+  if (sum != n)
+    return emitError() << "shards add up to " << sum << ", the matrix has "
+                       << n << " rows [W5b]";
+  return success();
+}
+
+/// Codes and scales together have a size that fits.
+static bool fitsInBytes(ArrayRef<int64_t> shape, int64_t elementBytes,
+                        int64_t &total) {
+  std::optional<int64_t> count = checkedProduct(shape);
+  std::optional<int64_t> bytes =
+      count ? checkedMul(*count, elementBytes) : std::nullopt;
+  std::optional<int64_t> sum = bytes ? checkedAdd(total, *bytes) : std::nullopt;
+  if (!sum)
+    return false;
+  total = *sum;
+  return true;
+}
+
+LogicalResult q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 ArrayRef<int64_t> shape, Type elementType,
+                                 GranularityAttr granularity, Type scaleType,
+                                 ArrayRef<int64_t> shards) {
+  if (shape.size() != 2 && shape.size() != 3)
+    return emitError() << "rank is " << shape.size()
+                       << ", expected 2 (rows, K) or 3 (experts, rows, K) "
+                          "[W1]";
+  if (!isStorageType(elementType))
+    return emitError() << "storage type is " << elementType
+                       << ", expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, "
+                          "f8E5M2FNUZ or i8 [N1]";
+  if (!granularity)
+    return emitError() << "a quantised tensor has a granularity [W1]";
+  if (!isScaleType(scaleType))
+    return emitError() << "scale type is " << scaleType
+                       << ", expected f32, bf16, f16 or f8E8M0FNU [W1]";
+  if (granularity.isBlock() && !isFloat8(elementType))
+    return emitError() << "block granularity on " << elementType
+                       << ", expected an FP8 storage type [W1]";
+  SmallVector<int64_t> dims(shape);
+  for (auto [i, dim] : llvm::enumerate(shape)) {
+    if (ShapedType::isDynamic(dim)) {
+      if (i != 0)
+        return emitError() << "dimension " << i
+                           << " is dynamic, only the leading one may be";
+      dims[i] = 1; // the rows of a step: checked by plan-buffers
+    } else if (dim <= 0) {
+      return emitError() << "dimension " << i << " is " << dim
+                         << ", expected at least 1";
+    }
+  }
+  if (failed(verifyShards(emitError, shape[shape.size() - 2], granularity,
+                          shards)))
+    return failure();
+  SmallVector<int64_t> shardRows(shards);
+  if (shards.empty())
+    shardRows.push_back(dims[dims.size() - 2]);
+  int64_t total = 0;
+  if (!fitsInBytes(dims, getElementBytes(elementType), total) ||
+      !fitsInBytes(deriveScaleShape(dims, granularity, shardRows),
+                   getElementBytes(scaleType), total))
+    return emitError() << "codes and scales have more bytes than an int64_t "
+                          "holds";
+  return success();
+}
+
+Type q::TensorType::parse(AsmParser &parser) {
+  if (parser.parseLess())
+    return {};
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<int64_t> shape;
+  Type elementType;
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/true) ||
+      parser.parseType(elementType) || parser.parseComma())
+    return {};
+  FailureOr<GranularityAttr> granularity = GranularityAttr::parseBare(parser);
+  if (failed(granularity))
+    return {};
+  Type scaleType;
+  if (parser.parseComma() || parser.parseType(scaleType))
+    return {};
+  SmallVector<int64_t> shards;
+  if (succeeded(parser.parseOptionalComma())) {
+    auto parseShard = [&] { return parser.parseInteger(shards.emplace_back()); };
+    if (parser.parseKeyword("shards") || parser.parseEqual())
+      return {};
+    SMLoc shardsLoc = parser.getCurrentLocation();
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                       parseShard))
+      return {};
+    if (shards.empty()) {
+      parser.emitError(shardsLoc) << "shards is empty, a matrix that is not "
+                                     "fused has none [W5b]";
+      return {};
+    }
+  }
+  if (parser.parseGreater())
+    return {};
+  return q::TensorType::getChecked([&] { return parser.emitError(loc); },
+                                parser.getContext(), shape, elementType,
+                                *granularity, scaleType, shards);
+}
+
+void q::TensorType::print(AsmPrinter &printer) const {
+  printer << '<';
+  printer.printDimensionList(getShape());
+  printer << 'x' << getElementType() << ", ";
+  getGranularity().printBare(printer);
+  printer << ", " << getScaleType();
+  if (!getShards().empty()) {
+    printer << ", shards = [";
+    llvm::interleaveComma(getShards(), printer);
+    printer << ']';
+  }
+  printer << '>';
+}
+
+//===----------------------------------------------------------------------===//
+// KvType
+//===----------------------------------------------------------------------===//
+
+Type KvType::getElementType() const {
+  MLIRContext *context = getContext();
+  switch (getLayout()) {
+  case KvLayout::F32:
+    return Float32Type::get(context);
+  case KvLayout::BF16:
+    return BFloat16Type::get(context);
+  case KvLayout::F16:
+    return Float16Type::get(context);
+  case KvLayout::FP8E4M3:
+    return Float8E4M3FNType::get(context);
+  }
+  llvm_unreachable("all layouts are above");
+}
+
+int64_t KvType::getBytesPerToken() const {
+  return 2 * getHeads() * getDim() * q::getElementBytes(getElementType());
+}
+
+LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError,
+                             KvLayout layout, int64_t page, int64_t heads,
+                             int64_t dim) {
+  auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
+    if (value <= 0)
+      return emitError() << name << " is " << value
+                         << ", expected at least 1 [P7]";
+    return success();
+  };
+  if (failed(positive("page", page)) || failed(positive("heads", heads)) ||
+      failed(positive("dim", dim)))
+    return failure();
+  // Keys and values of at most 4 bytes an element.
+  int64_t sides[] = {page, heads, dim, 2 * 4};
+  if (!checkedProduct(sides))
+    return emitError() << "a page has more bytes than an int64_t holds [P7]";
+  return success();
+}
