@@ -1,0 +1,46 @@
+//===- Compile.h - A checkpoint to an executable ----------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_PIPELINE_COMPILE_H
+#define OCTET_PIPELINE_COMPILE_H
+
+#include "octet/Import/Import.h"
+#include "octet/Support/Status.h"
+#include <string>
+
+namespace octet {
+
+/// What `octet compile` writes.
+enum class EmitKind {
+  IR,      ///< MLIR after the last phase that ran, as text
+  LLVM,    ///< LLVM IR of the program, optimised, as text
+  Object,  ///< the program's relocatable object
+  Program, ///< the payload alone, for `octet-run PROGRAM …`
+  Exe,     ///< the executable
+};
+
+/// The command line of `octet compile`, checked.
+struct CompileOptions {
+  std::string checkpoint; ///< folder, as the user gave it
+  std::string output;     ///< file; "-" or empty: stdout (text kinds only)
+  ImportOptions import;
+  EmitKind emit = EmitKind::Exe;
+  std::string compileTo; ///< name of the last phase; empty: all
+  std::string dumpIR;    ///< folder for NN-PHASE.mlir files; empty: none
+  bool remarks = false;  ///< print what was chosen and what was not
+  bool progress = false; ///< one line a phase on stderr
+};
+
+/// Runs the phases and writes the output, a temporary first and then a rename.
+/// Diagnostics of passes go to stderr as they come.
+/// \returns the error; ErrorInfo::message is empty if it was printed already.
+Status compile(const CompileOptions &options);
+
+} // namespace octet
+
+#endif // OCTET_PIPELINE_COMPILE_H
