@@ -266,6 +266,9 @@ bool HeaderReader::key(std::string &name) {
         return fail("has '__metadata__' twice");
       return true;
     }
+    // It would end the name wherever C reads it.
+    if (name.find('\0') != name.npos)
+      return fail("tensor " + quoteName(name) + ": its name holds a zero byte");
     current.name = name;
     current.shape.clear();
     offsetCount = 0;
