@@ -280,9 +280,13 @@ Summary summarise(const Checkpoint &checkpoint) {
   return summary;
 }
 
+std::string plural(int64_t count, const char *noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 /// "755.61 GB" beside the exact number; units of 1000, as file sizes are sold.
 std::string printBytes(int64_t bytes) {
-  std::string exact = std::to_string(bytes) + " bytes";
+  std::string exact = plural(bytes, "byte");
   if (bytes < 1000)
     return exact;
   static constexpr const char *kUnits[] = {"kB", "MB", "GB", "TB", "PB", "EB"};
@@ -298,10 +302,6 @@ std::string printBytes(int64_t bytes) {
 std::string baseName(const std::string &path) {
   size_t slash = path.rfind('/');
   return slash == path.npos ? path : path.substr(slash + 1);
-}
-
-std::string plural(int64_t count, const char *noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
 }
 
 /// Columns of text, each as wide as its widest cell; the last is not padded.
