@@ -1,0 +1,287 @@
+//===- CommandLine.cpp - The command line of every executable -------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cli/CommandLine.h"
+#include "octet/Support/Escape.h"
+#include "runtime/cli/Session.h"
+#include "runtime/cli/Verbs.h"
+#include "runtime/core/Payload.h"
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+
+using namespace octet;
+using namespace octet::rt;
+
+namespace {
+/// All that can be said on the command line, and who wants to hear it.
+struct Options {
+  CommonOptions common;
+  RunOptions run;
+  LogitsOptions logits;
+  EvalOptions eval;
+  ScoreOptions score;
+  bool infoJson = false;
+};
+} // namespace
+
+static int report(const Status &status) {
+  if (status.ok())
+    return 0;
+  std::fputs(status.info().format().c_str(), stderr);
+  return status.info().exitCode();
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// A flag that takes one argument each time it is given.
+static CLI::Option *addList(CLI::App *verb, const char *name,
+                            std::vector<std::string> &values,
+                            const char *help) {
+  return verb->add_option(name, values, help)->allow_extra_args(false);
+}
+
+static void addCommon(CLI::App *verb, Options &o) {
+  verb->add_option("--weights", o.common.weights,
+                   "Folder of the checkpoint; default: the one compiled")
+      ->type_name("DIR");
+  verb->add_option("--threads", o.common.threads,
+                   "Threads; default: one for each processor this process may "
+                   "use. Results do not depend on it")
+      ->type_name("N")
+      ->check(CLI::Range(1, 4096));
+  verb->add_option("--simd", o.common.simd,
+                   "SIMD level: v3 (AVX2), avx512 or bf16 (AVX512-BF16, AMX); "
+                   "default: the highest of this machine")
+      ->type_name("LEVEL");
+  verb->add_option("--chunk", o.common.chunk,
+                   "Most prompt tokens of a sequence in one step; default: "
+                   "max_step_tokens of the program. Results do not depend on "
+                   "it")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+}
+
+static void addBatch(CLI::App *verb, Options &o, const char *otherwise) {
+  verb->add_option("--batch", o.common.batch,
+                   std::string("Most sequences in one step; default: ") +
+                       otherwise + ". Results do not depend on it")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+}
+
+static void addRun(CLI::App &app, Options &o) {
+  CLI::App *verb = app.add_subcommand("run", "Continue prompts");
+  addCommon(verb, o);
+  addBatch(verb, o, "max_seqs of the program");
+  RunOptions &run = o.run;
+  addList(verb, "--prompt-ids", run.promptIds,
+          "A prompt as token ids, 1,2,3; may be repeated")
+      ->type_name("IDS");
+  verb->add_option("--prompts", run.promptsFile,
+                   "Prompts, a line each: {\"prompt_ids\": [1, 2, 3]}")
+      ->type_name("FILE.jsonl");
+  verb->add_option("--max-tokens", run.generate.maxTokens,
+                   "Most tokens to add to a prompt")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  verb->add_flag("--ignore-eos", run.generate.ignoreEos,
+                 "Go on after an end-of-sequence id");
+  SamplerOptions &s = run.generate.sampler;
+  verb->add_option("--temperature", s.temperature,
+                   "Divides the logits; 0 takes the largest (greedy)")
+      ->type_name("T")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0f, 1e6f));
+  verb->add_option("--top-k", s.topK,
+                   "Draw from the K largest logits; 0: all")
+      ->type_name("K")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  verb->add_option("--top-p", s.topP,
+                   "Draw from the fewest tokens of this much probability")
+      ->type_name("P")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0f, 1.0f));
+  verb->add_option("--min-p", s.minP,
+                   "Draw from tokens of at least this fraction of the largest "
+                   "probability")
+      ->type_name("P")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0f, 1.0f));
+  verb->add_option("--seed", s.seed,
+                   "Of the draws; the same seed gives the same tokens")
+      ->type_name("S")
+      ->capture_default_str();
+  verb->add_option("--stop-ids", run.stopIds,
+                   "Token ids that end a prompt and are not part of it")
+      ->type_name("IDS");
+  verb->add_option("--forbid-ids", run.forbidIds,
+                   "Token ids that are never drawn")
+      ->type_name("IDS");
+  verb->add_option("--logprobs", run.generate.logProbs,
+                   "Give each token's log-probability and the N likeliest "
+                   "tokens'; default: neither")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  verb->add_flag("--json", run.json, "One JSON object a prompt");
+}
+
+static void addLogits(CLI::App &app, Options &o) {
+  CLI::App *verb =
+      app.add_subcommand("logits", "Write the logits of every position");
+  addCommon(verb, o);
+  addBatch(verb, o, "1");
+  verb->add_option("--ids-file", o.logits.idsFile,
+                   "{\"NAME\": [ids...], \"NAME.force\": [ids...], ...}")
+      ->type_name("FILE.json")
+      ->required();
+  verb->add_option("-o,--output", o.logits.output, "The file to write")
+      ->type_name("FILE.safetensors")
+      ->required();
+  verb->add_option("--trace", o.logits.traces,
+                   "Intermediate values to write too: hidden,router,dsa")
+      ->type_name("WORDS")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  verb->add_option("--decode", o.logits.decode,
+                   "Tokens to add after each prompt, through the cache")
+      ->type_name("N")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+}
+
+static void addEval(CLI::App &app, Options &o) {
+  CLI::App *verb = app.add_subcommand(
+      "eval", "Run the module of a program compiled with --extract");
+  addCommon(verb, o);
+  verb->add_option("--in", o.eval.input, "Holds x F32 [S, K]")
+      ->type_name("FILE.safetensors")
+      ->required();
+  verb->add_option("-o,--output", o.eval.output, "Gets y F32 [S, N]")
+      ->type_name("FILE.safetensors")
+      ->required();
+}
+
+static void addScore(CLI::App &app, Options &o) {
+  CLI::App *verb =
+      app.add_subcommand("score", "Log-probabilities and perplexity of ids");
+  addCommon(verb, o);
+  verb->add_option("--ids-file", o.score.idsFile,
+                   "[ids...] or {\"NAME\": [ids...], ...}")
+      ->type_name("FILE.json")
+      ->required();
+  verb->add_option("--stride", o.score.stride,
+                   "Tokens from one window of the context to the next; "
+                   "default: half the context")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+  verb->add_flag("--json", o.score.json, "One JSON object a name");
+}
+
+static void addInfo(CLI::App &app, Options &o) {
+  CLI::App *verb = app.add_subcommand("info", "Say what this program is");
+  addCommon(verb, o);
+  verb->add_flag("--json", o.infoJson, "As a JSON object");
+}
+
+//===----------------------------------------------------------------------===//
+// Main
+//===----------------------------------------------------------------------===//
+
+/// The program to run, and the arguments after it.
+struct Invocation {
+  Payload payload;
+  std::string name; ///< for --help
+  std::vector<std::string> arguments;
+};
+
+static Result<Invocation> findProgram(int argc, char **argv) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  std::string self = argc ? argv[0] : "octet-run";
+  OCTET_TRY_ASSIGN(std::optional<Payload> own, Payload::findOwn());
+  if (own)
+    return Invocation{std::move(*own), self, std::move(arguments)};
+  if (arguments.empty() || arguments[0].starts_with("-"))
+    return usageError(self, "no program given; it is used as 'octet-run "
+                            "PROGRAM VERB ...'");
+  std::string file = arguments[0];
+  arguments.erase(arguments.begin());
+  OCTET_TRY_ASSIGN(Payload payload, Payload::open(file));
+  return Invocation{std::move(payload), self + " " + file,
+                    std::move(arguments)};
+}
+
+static Status dispatch(const CLI::App &app, Program program,
+                       const Options &o) {
+  if (app.got_subcommand("run"))
+    return runVerb(std::move(program), o.common, o.run);
+  if (app.got_subcommand("logits"))
+    return logitsVerb(std::move(program), o.common, o.logits);
+  if (app.got_subcommand("eval"))
+    return evalVerb(std::move(program), o.common, o.eval);
+  if (app.got_subcommand("score"))
+    return scoreVerb(std::move(program), o.common, o.score);
+  return infoVerb(program, o.common, o.infoJson);
+}
+
+static constexpr char kRunnerHelp[] =
+    "octet-run PROGRAM VERB [OPTIONS]\n"
+    "Runs a program made by `octet compile --emit program`, as its executable "
+    "would.\n`octet-run PROGRAM --help` lists the verbs.\n";
+
+static Status runChecked(int argc, char **argv) {
+  Result<Invocation> found = findProgram(argc, argv);
+  if (!found) {
+    // A bare runner has no verbs to list.
+    if (argc > 1 && (std::string_view(argv[1]) == "--help" ||
+                     std::string_view(argv[1]) == "-h"))
+      return print(kRunnerHelp);
+    return found.takeStatus();
+  }
+  Invocation &invocation = *found;
+
+  Options options;
+  CLI::App app("A model compiled by Octet. Results go to stdout or -o, errors "
+               "and progress to stderr.\nExit status: 0 good, 1 wrong input, 2 "
+               "wrong usage, 3 a fault of Octet's.",
+               invocation.name);
+  app.require_subcommand(1);
+  addRun(app, options);
+  addLogits(app, options);
+  addEval(app, options);
+  addScore(app, options);
+  addInfo(app, options);
+  // CLI11 takes the arguments from the back.
+  std::vector<std::string> arguments(invocation.arguments.rbegin(),
+                                     invocation.arguments.rend());
+  try {
+    app.parse(std::move(arguments));
+  } catch (const CLI::CallForHelp &) {
+    return print(app.help());
+  } catch (const CLI::ParseError &error) {
+    return usageError("command line", std::string(error.what()) + "; see " +
+                                          escapeName(invocation.name) +
+                                          " --help");
+  }
+  OCTET_TRY_ASSIGN(Program program, Program::load(invocation.payload));
+  return dispatch(app, std::move(program), options);
+}
+
+int rt::runCommandLine(int argc, char **argv) {
+  try {
+    return report(runChecked(argc, argv));
+  } catch (const std::bad_alloc &) {
+    return report(machineError("memory", "not enough to go on"));
+  } catch (const std::exception &error) {
+    return report(internalError("command line", error.what()));
+  }
+}

@@ -1,0 +1,123 @@
+//===- Score.cpp - `score`: log-probabilities and perplexity --------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every token but the first is scored once. A text longer than the context is
+// read in windows of the context's length, each `stride` tokens after the one
+// before; a window scores the tokens that no earlier one has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "octet/Support/Escape.h"
+#include "runtime/cli/Session.h"
+#include "runtime/cli/Verbs.h"
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+using namespace octet;
+using namespace octet::rt;
+
+namespace {
+struct Text {
+  std::string name;
+  std::vector<int32_t> ids;
+};
+} // namespace
+
+/// Appends the log-probabilities of ids[scored .. end) given those from
+/// `begin` on.
+static Status scoreWindow(Engine &engine, std::span<const int32_t> ids,
+                          int64_t begin, int64_t end, int64_t &scored,
+                          std::vector<float> &logProbs) {
+  const size_t vocab = size_t(engine.model().info().vocab);
+  Sequence sequence;
+  sequence.tokens.assign(ids.begin() + begin, ids.begin() + end);
+  std::vector<float> logits;
+  while (int64_t pending = sequence.pending()) {
+    const int64_t first = begin + sequence.cached;
+    const int64_t count = std::min(pending, engine.chunk());
+    // The row of token t gives the probability of token t + 1.
+    const bool wanted = first + count >= scored;
+    Feed feed{&sequence, count, wanted ? Outputs::All : Outputs::None};
+    OCTET_TRY(engine.step({&feed, 1}, logits));
+    for (int64_t row = 0; wanted && row < count; ++row) {
+      const int64_t token = first + row + 1;
+      if (token != scored || token >= end)
+        continue;
+      logProbs.push_back(
+          logProb(std::span(logits).subspan(row * vocab, vocab), ids[token]));
+      ++scored;
+    }
+  }
+  engine.release(sequence);
+  return Status::success();
+}
+
+static std::string number(double value) {
+  return std::isfinite(value) ? fmt::format("{}", value) : "null";
+}
+
+static std::string report(const Text &text, std::span<const float> logProbs,
+                          bool json) {
+  double sum = 0;
+  for (float value : logProbs)
+    sum += value;
+  const double perplexity =
+      logProbs.empty() ? NAN : std::exp(-sum / double(logProbs.size()));
+  if (!json)
+    return fmt::format("{}: {} tokens scored, log-probability {:.4f}, "
+                       "perplexity {:.4f}\n",
+                       escapeName(text.name), logProbs.size(), sum, perplexity);
+  std::vector<std::string> values;
+  for (float value : logProbs)
+    values.push_back(std::isfinite(value) ? fmt::format("{}", value) : "null");
+  return fmt::format("{{\"name\": {}, \"tokens\": {}, \"logprob\": {}, "
+                     "\"perplexity\": {}, \"logprobs\": [{}]}}\n",
+                     dumpJson(text.name), logProbs.size(), number(sum),
+                     number(perplexity), fmt::join(values, ", "));
+}
+
+Status rt::scoreVerb(Program program, const CommonOptions &common,
+                     const ScoreOptions &options) {
+  OCTET_TRY_ASSIGN(Session session, openSession(std::move(program), common,
+                                                "score", /*wantsModule=*/false));
+  Engine &engine = *session.engine;
+  const int64_t context = session.model->info().maxContext;
+  const int64_t stride = options.stride ? options.stride : std::max<int64_t>(context / 2, 1);
+  OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readIdsFile(options.idsFile));
+  std::vector<Text> texts;
+  for (const NamedIds &entry : entries) {
+    OCTET_TRY_ASSIGN(auto ids,
+                     engine.checkVocabulary(entry.ids, options.idsFile + ": " +
+                                                           quoteName(entry.name)));
+    if (int64_t(ids.size()) > context && stride >= context)
+      return usageError("--stride", fmt::format("{} leaves tokens between "
+                                                "windows of {} unscored; 1 to "
+                                                "{} would work",
+                                                stride, context, context - 1));
+    texts.push_back({entry.name, std::move(ids)});
+  }
+
+  Progress progress;
+  for (const Text &text : texts) {
+    std::vector<float> logProbs;
+    int64_t scored = 1;
+    const int64_t length = int64_t(text.ids.size());
+    for (int64_t begin = 0; scored < length; begin += stride) {
+      progress.show(fmt::format("{}: {} of {} tokens", escapeName(text.name),
+                                scored, length));
+      OCTET_TRY(scoreWindow(engine, text.ids, begin,
+                            std::min(begin + context, length), scored,
+                            logProbs));
+    }
+    progress.clear();
+    OCTET_TRY(print(report(text, logProbs, options.json)));
+  }
+  return Status::success();
+}

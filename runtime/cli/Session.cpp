@@ -1,0 +1,219 @@
+//===- Session.cpp - What verbs share -------------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cli/Session.h"
+#include "octet/Support/Escape.h"
+#include "octet/Support/File.h"
+#include "runtime/cpu/Level.h"
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <unistd.h>
+
+using namespace octet;
+using namespace octet::rt;
+using nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// Output
+//===----------------------------------------------------------------------===//
+
+Progress::Progress() : terminal(isatty(STDERR_FILENO)) {}
+Progress::~Progress() { clear(); }
+
+void Progress::show(std::string_view text) {
+  if (!terminal)
+    return;
+  auto now = std::chrono::steady_clock::now();
+  if (shown && now - last < std::chrono::milliseconds(100))
+    return;
+  last = now;
+  shown = true;
+  std::fprintf(stderr, "\r\x1b[K%.*s", int(text.size()), text.data());
+  std::fflush(stderr);
+}
+
+void Progress::clear() {
+  if (shown)
+    std::fputs("\r\x1b[K", stderr);
+  shown = false;
+}
+
+Status rt::print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
+      std::fflush(stdout) != 0)
+    return machineError("standard output",
+                        std::string("cannot be written: ") +
+                            std::strerror(errno));
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The model
+//===----------------------------------------------------------------------===//
+
+static Result<int> chooseLevel(const std::string &name) {
+  const int highest = detectLevel();
+  if (highest < 0)
+    return machineError("this machine", "its processor is below x86-64-v3 "
+                                        "(AVX2, FMA, F16C), the least that "
+                                        "runs");
+  if (name.empty())
+    return highest;
+  std::string names;
+  for (int level = 0; level <= highest; ++level)
+    names += (level ? ", " : "") + std::string(levelName(level));
+  std::optional<int> level = parseLevel(name);
+  if (!level)
+    return usageError("--simd", "no level " + quoteName(name) +
+                                    "; this machine runs " + names);
+  if (*level > highest)
+    return inputError("--simd", "level " + quoteName(name) +
+                                    " does not run here; this machine runs " +
+                                    names);
+  return *level;
+}
+
+Result<Session> rt::openSession(Program program, const CommonOptions &common,
+                                const char *verb, bool wantsModule) {
+  const std::string path = program.path;
+  if (program.info.isModule && !wantsModule)
+    return usageError(verb, "this program is the module " +
+                                quoteName(program.info.modulePath) +
+                                "; only 'eval' and 'info' work on it");
+  if (!program.info.isModule && wantsModule)
+    return usageError(verb, "this program is a whole model; 'eval' works on "
+                            "one compiled with --extract MODULE");
+  if (common.chunk > program.info.maxStepTokens)
+    return usageError("--chunk", std::to_string(common.chunk) +
+                                     " tokens are more than the " +
+                                     std::to_string(program.info.maxStepTokens) +
+                                     " of max_step_tokens that was compiled");
+  if (common.batch > program.info.maxSeqs)
+    return usageError("--batch", std::to_string(common.batch) +
+                                     " sequences are more than the " +
+                                     std::to_string(program.info.maxSeqs) +
+                                     " of max_seqs that was compiled");
+  OCTET_TRY_ASSIGN(int level, chooseLevel(common.simd));
+  Progress progress;
+  progress.show("loading weights");
+  Session session;
+  OCTET_TRY_ASSIGN(
+      session.model,
+      Model::load(std::move(program), common.weights,
+                  LoadOptions{.threads = common.threads, .level = level}));
+  progress.clear();
+  for (const std::string &text : session.model->warnings())
+    std::fprintf(stderr, "warning: %s\n", text.c_str());
+  session.engine = std::make_unique<Engine>(
+      *session.model,
+      EngineOptions{.chunk = common.chunk, .batch = common.batch});
+  return session;
+}
+
+//===----------------------------------------------------------------------===//
+// Ids
+//===----------------------------------------------------------------------===//
+
+Result<std::vector<int64_t>> rt::parseIds(std::string_view text,
+                                          const std::string &subject) {
+  std::vector<int64_t> ids;
+  const char *p = text.data(), *end = p + text.size();
+  auto skipBlanks = [&] {
+    while (p != end && (*p == ' ' || *p == '\t'))
+      ++p;
+  };
+  for (;;) {
+    skipBlanks();
+    int64_t id;
+    auto [next, error] = std::from_chars(p, end, id);
+    if (error != std::errc())
+      return inputError(subject, quoteName(text) +
+                                     " is not a list of token ids such as "
+                                     "1,2,3");
+    ids.push_back(id);
+    p = next;
+    skipBlanks();
+    if (p == end)
+      return ids;
+    if (*p++ != ',')
+      return inputError(subject, quoteName(text) +
+                                     " is not a list of token ids such as "
+                                     "1,2,3");
+  }
+}
+
+Result<std::vector<int64_t>> rt::idsOf(const json &value,
+                                       const std::string &subject) {
+  if (!value.is_array())
+    return inputError(subject, "not a list of token ids");
+  std::vector<int64_t> ids;
+  for (const json &id : value) {
+    // Beyond int64_t it is outside every vocabulary all the same.
+    bool fits = id.is_number_unsigned()
+                    ? id.get<uint64_t>() <= uint64_t(INT64_MAX)
+                    : id.is_number_integer();
+    if (!fits)
+      return inputError(subject, "entry " + std::to_string(ids.size()) +
+                                     " is not a token id but " +
+                                     escapeName(dumpJson(id)));
+    ids.push_back(id.get<int64_t>());
+  }
+  return ids;
+}
+
+Result<std::vector<NamedIds>> rt::readIdsFile(const std::string &path) {
+  OCTET_TRY_ASSIGN(json document, readJsonFile(path));
+  std::vector<NamedIds> result;
+  if (document.is_array()) {
+    OCTET_TRY_ASSIGN(std::vector<int64_t> ids, idsOf(document, path));
+    result.push_back({"ids", std::move(ids)});
+    return result;
+  }
+  if (!document.is_object() || document.empty())
+    return inputError(path, "neither a list of token ids nor an object "
+                            "{\"name\": [ids…], …}");
+  for (const auto &[name, value] : document.items()) {
+    OCTET_TRY_ASSIGN(std::vector<int64_t> ids,
+                     idsOf(value, path + ": " + quoteName(name)));
+    result.push_back({name, std::move(ids)});
+  }
+  return result;
+}
+
+Result<std::vector<std::vector<int64_t>>>
+rt::readPromptsFile(const std::string &path) {
+  OCTET_TRY_ASSIGN(InputFile file, InputFile::open(path));
+  if (file.size() > kMaxJsonBytes)
+    return inputError(path, std::to_string(file.size()) +
+                                " bytes are more than the " +
+                                std::to_string(kMaxJsonBytes) +
+                                " that are read");
+  std::string text(size_t(file.size()), '\0');
+  OCTET_TRY(file.read(0, text));
+  std::vector<std::vector<int64_t>> prompts;
+  std::string_view rest = text;
+  for (int number = 1; !rest.empty(); ++number) {
+    size_t length = rest.find('\n');
+    std::string_view line = rest.substr(0, length);
+    rest.remove_prefix(length == rest.npos ? rest.size() : length + 1);
+    if (line.find_first_not_of(" \t\r") == line.npos)
+      continue;
+    const std::string subject = path + ":" + std::to_string(number);
+    OCTET_TRY_ASSIGN(json value, parseJson(line, subject));
+    if (!value.is_object() || !value.contains("prompt_ids"))
+      return inputError(subject, "not an object {\"prompt_ids\": [ids…]}");
+    OCTET_TRY_ASSIGN(std::vector<int64_t> ids,
+                     idsOf(value["prompt_ids"], subject));
+    prompts.push_back(std::move(ids));
+  }
+  if (prompts.empty())
+    return inputError(path, "no line {\"prompt_ids\": [ids…]}");
+  return prompts;
+}

@@ -1,0 +1,70 @@
+//===- Verbs.h - What each verb is given ------------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_RUNTIME_CLI_VERBS_H
+#define OCTET_RUNTIME_CLI_VERBS_H
+
+#include "octet/Support/Status.h"
+#include "runtime/core/Engine.h"
+#include "runtime/core/Program.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace octet::rt {
+
+/// What every verb takes.
+struct CommonOptions {
+  std::string weights; ///< "": the folder that was compiled
+  int threads = 0;     ///< 0: the affinity mask
+  std::string simd;    ///< "": the highest level
+  int64_t chunk = 0;
+  int64_t batch = 0;
+};
+
+struct RunOptions {
+  std::vector<std::string> promptIds; ///< each a prompt, `1,2,3`
+  std::string promptsFile;
+  GenerateOptions generate;
+  std::string stopIds;
+  std::string forbidIds;
+  bool json = false;
+};
+
+struct LogitsOptions {
+  std::string idsFile;
+  std::string output;
+  std::vector<std::string> traces;
+  int64_t decode = 0;
+};
+
+struct EvalOptions {
+  std::string input;
+  std::string output;
+};
+
+struct ScoreOptions {
+  std::string idsFile;
+  int64_t stride = 0; ///< 0: half the context
+  bool json = false;
+};
+
+Status runVerb(Program program, const CommonOptions &common,
+               const RunOptions &options);
+Status logitsVerb(Program program, const CommonOptions &common,
+                  const LogitsOptions &options);
+Status evalVerb(Program program, const CommonOptions &common,
+                const EvalOptions &options);
+Status scoreVerb(Program program, const CommonOptions &common,
+                 const ScoreOptions &options);
+Status infoVerb(const Program &program, const CommonOptions &common,
+                bool json);
+
+} // namespace octet::rt
+
+#endif // OCTET_RUNTIME_CLI_VERBS_H

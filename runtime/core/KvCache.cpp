@@ -1,0 +1,105 @@
+//===- KvCache.cpp - The paged key-value cache ----------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/KvCache.h"
+#include "octet/Support/Checked.h"
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+
+using namespace octet;
+using namespace octet::rt;
+
+int64_t rt::elementBytes(int32_t dtype) {
+  switch (dtype) {
+  case OCTET_BF16:
+  case OCTET_F16:
+    return 2;
+  case OCTET_E4M3:
+    return 1;
+  default:
+    return 4;
+  }
+}
+
+KvCache::KvCache(KvCache &&o) noexcept { *this = std::move(o); }
+
+KvCache &KvCache::operator=(KvCache &&o) noexcept {
+  std::swap(pageCount, o.pageCount);
+  std::swap(freeList, o.freeList);
+  std::swap(layerTable, o.layerTable);
+  std::swap(base, o.base);
+  std::swap(size, o.size);
+  return *this;
+}
+
+KvCache::~KvCache() {
+  if (base)
+    munmap(base, size);
+}
+
+Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
+                                int64_t maxContext,
+                                const std::string &subject) {
+  auto tooMany = [&](const std::string &what) {
+    return machineError(subject, "the KV cache of max_seqs=" +
+                                     std::to_string(maxSeqs) +
+                                     " sequences of max_context=" +
+                                     std::to_string(maxContext) + " tokens " +
+                                     what +
+                                     "; compile with a smaller --max-context "
+                                     "or --max-seqs");
+  };
+  KvCache cache;
+  auto pages = checkedMul(maxSeqs, cdiv(maxContext, OCTET_PAGE));
+  // Slots are int32_t (octet_batch::slots).
+  if (!pages || *pages > INT32_MAX / OCTET_PAGE)
+    return tooMany("has more than 2^31 slots");
+  cache.pageCount = *pages;
+  cache.freeList.reserve(*pages);
+  for (int64_t page = *pages; page-- > 0;)
+    cache.freeList.push_back(int32_t(page));
+  if (info.layers == 0)
+    return cache;
+
+  const int64_t sides[] = {*pages, OCTET_PAGE, info.kvHeads, info.headDim,
+                           elementBytes(info.type)};
+  auto half = checkedProduct(sides); // keys of one layer
+  const int64_t all[] = {info.layers, 2, half.value_or(-1)};
+  auto total = checkedProduct(all);
+  if (!total)
+    return tooMany("overflows 64 bits");
+  void *map = mmap(nullptr, size_t(*total), PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (map == MAP_FAILED)
+    return tooMany("needs " + std::to_string(*total) +
+                   " bytes of address space: " + std::strerror(errno));
+  cache.base = map;
+  cache.size = size_t(*total);
+  for (int64_t layer = 0; layer < info.layers; ++layer) {
+    char *k = static_cast<char *>(map) + 2 * layer * *half;
+    cache.layerTable.push_back({k, k + *half});
+  }
+  return cache;
+}
+
+bool KvCache::grow(std::vector<int32_t> &pages, int64_t tokens) {
+  int64_t missing = cdiv(tokens, OCTET_PAGE) - int64_t(pages.size());
+  if (missing > freePages())
+    return false;
+  for (; missing > 0; --missing) {
+    pages.push_back(freeList.back());
+    freeList.pop_back();
+  }
+  return true;
+}
+
+void KvCache::release(std::vector<int32_t> &pages) {
+  freeList.insert(freeList.end(), pages.rbegin(), pages.rend());
+  pages.clear();
+}

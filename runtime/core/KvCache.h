@@ -1,0 +1,65 @@
+//===- KvCache.h - The paged key-value cache --------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Keys and values of all layers in pages of OCTET_PAGE tokens. One page number
+// stands for the same page of each layer, so a sequence has one page table.
+// Address space for max_seqs full sequences is taken at once; memory only when
+// a page is first written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_RUNTIME_CORE_KVCACHE_H
+#define OCTET_RUNTIME_CORE_KVCACHE_H
+
+#include "octet/Support/Status.h"
+#include "runtime/abi.h"
+#include "runtime/core/Program.h"
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace octet::rt {
+
+/// Bytes of one element of an octet_dtype.
+int64_t elementBytes(int32_t dtype);
+
+class KvCache {
+public:
+  KvCache(KvCache &&) noexcept;
+  KvCache &operator=(KvCache &&) noexcept;
+  ~KvCache();
+
+  /// Takes address space for `maxSeqs` sequences of `maxContext` tokens.
+  /// \returns an error naming `subject` with the bytes that are too many. A
+  /// program without a cache (`info.layers` 0) has pages but no bytes.
+  static Result<KvCache> create(const KvInfo &info, int64_t maxSeqs,
+                                int64_t maxContext, const std::string &subject);
+
+  /// One a layer, for octet_ctx::kv.
+  const octet_kv_layer *layers() const { return layerTable.data(); }
+  int64_t numPages() const { return pageCount; }
+  int64_t freePages() const { return int64_t(freeList.size()); }
+
+  /// Adds pages until `pages` holds `tokens` tokens; false, and `pages` as it
+  /// was, if there are not enough free ones.
+  [[nodiscard]] bool grow(std::vector<int32_t> &pages, int64_t tokens);
+  /// Gives all pages back.
+  void release(std::vector<int32_t> &pages);
+
+private:
+  KvCache() = default;
+  int64_t pageCount = 0;
+  std::vector<int32_t> freeList; ///< the next page is at the back
+  std::vector<octet_kv_layer> layerTable;
+  void *base = nullptr;
+  size_t size = 0;
+};
+
+} // namespace octet::rt
+
+#endif // OCTET_RUNTIME_CORE_KVCACHE_H

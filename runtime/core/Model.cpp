@@ -1,0 +1,190 @@
+//===- Model.cpp - A program with its weights -----------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/Model.h"
+#include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+#include "runtime/cpu/Level.h"
+#include "runtime/cpu/Runtime.h"
+#include "runtime/cpu/ThreadPool.h"
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace octet;
+using namespace octet::rt;
+
+/// W6: what a slot holds until the program's load function fills it.
+static constexpr int64_t kEmptySlot = -1;
+/// More weights than any model has; a program that asks for more is damaged.
+static constexpr int64_t kMaxWeights = int64_t(1) << 24;
+
+static std::string describe(StoredType type, std::span<const int64_t> shape) {
+  std::string text(storedTypeName(type));
+  text += " [";
+  for (size_t i = 0; i < shape.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(shape[i]);
+  return text + "]";
+}
+
+Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
+                            const std::string &weights) {
+  const std::string compiled =
+      "the program was compiled for " + quoteName(info.checkpoint);
+  for (const ProgramTensor &tensor : info.tensors) {
+    const TensorInfo *found = table.find(tensor.name);
+    if (!found)
+      return inputError(weights, "not the checkpoint that was compiled: it has "
+                                 "no tensor " +
+                                     quoteName(tensor.name) + ", expected " +
+                                     describe(tensor.type, tensor.shape))
+          .note(compiled);
+    if (found->type != tensor.type || found->shape != tensor.shape)
+      return inputError(weights,
+                        "not the checkpoint that was compiled: tensor " +
+                            quoteName(tensor.name) + " is " +
+                            found->describe() + ", expected " +
+                            describe(tensor.type, tensor.shape))
+          .note(compiled);
+  }
+  if (info.hash == table.hash())
+    return Status::success();
+  Status error = inputError(weights, "not the checkpoint that was compiled: it "
+                                     "has other tensors; its header hash is " +
+                                         table.hash() + ", expected " +
+                                         info.hash)
+                     .note(compiled);
+  std::set<std::string_view> known;
+  for (const ProgramTensor &tensor : info.tensors)
+    known.insert(tensor.name);
+  for (const TensorInfo &tensor : table.all())
+    if (!known.count(tensor.name))
+      return std::move(error).note("the program does not know tensor " +
+                                   quoteName(tensor.name));
+  return error;
+}
+
+Model::~Model() {
+  if (ctx.arena)
+    munmap(ctx.arena, arenaBytes);
+}
+
+int Model::threads() const { return pool->size(); }
+
+Status Model::allocateArena() {
+  const int64_t bytes = program.abi->arena_bytes;
+  auto tooLarge = [&](const std::string &why) {
+    return machineError(path(),
+                        "its intermediate values need " +
+                            std::to_string(bytes) + " bytes of memory, " + why +
+                            "; compile with a smaller --max-step-tokens");
+  };
+  // An untouched mapping costs nothing, so ask the machine before the kernel
+  // kills the process half-way through a step.
+  auto physical = checkedMul(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGESIZE));
+  if (physical && *physical > 0 && bytes > *physical)
+    return tooLarge("this machine has " + std::to_string(*physical));
+  arenaBytes = size_t(alignTo(bytes ? bytes : 1, 4096));
+  void *map = mmap(nullptr, arenaBytes, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED)
+    return tooLarge(std::strerror(errno));
+  ctx.arena = static_cast<uint8_t *>(map);
+  return Status::success();
+}
+
+/// The error that made a program's function return `result`.
+Status Model::takeError(const char *function, int32_t result) {
+  if (ctx.error) {
+    ErrorInfo error = std::move(*ctx.error);
+    ctx.error.reset();
+    return error;
+  }
+  if (result != 0)
+    return internalError(path(), std::string("the program's ") + function +
+                                     " function returned " +
+                                     std::to_string(result) +
+                                     " without an error");
+  return Status::success();
+}
+
+Status Model::runLoad() {
+  const int64_t count = program.abi->num_weights;
+  if (count > kMaxWeights)
+    return inputError(path(), "the program asks for " + std::to_string(count) +
+                                  " weights; at most " +
+                                  std::to_string(kMaxWeights) +
+                                  " are possible");
+  octet_weight empty{};
+  empty.num_parts = kEmptySlot;
+  weights.assign(size_t(count), empty);
+  ctx.weights = weights.data();
+  OCTET_TRY(takeError("load", program.abi->load(&ctx, /*rank=*/0)));
+  for (int64_t i = 0; i < count; ++i)
+    if (weights[i].num_parts < 0 || weights[i].num_parts > OCTET_MAX_PARTS) {
+      ErrorInfo error =
+          internalError(path(), "the program's load function left weight " +
+                                    std::to_string(i) + " of " +
+                                    std::to_string(count) + " empty")
+              .takeInfo();
+      error.rule = "W6";
+      return error;
+    }
+  return Status::success();
+}
+
+Result<std::unique_ptr<Model>> Model::load(Program program,
+                                           const std::string &weights,
+                                           const LoadOptions &options) {
+  std::unique_ptr<Model> model(new Model());
+  model->program = std::move(program);
+  const ProgramInfo &info = model->info();
+  Context &ctx = model->ctx;
+  if (info.target != "cpu")
+    return inputError(model->path(), "compiled for target " +
+                                         quoteName(info.target) +
+                                         ", this runner has the target 'cpu'");
+  const std::string &folder = weights.empty() ? info.checkpoint : weights;
+  if (folder.empty())
+    return usageError("--weights", "the program names no default folder; give "
+                                   "the checkpoint's");
+
+  OCTET_TRY_ASSIGN(Checkpoint checkpoint,
+                   openCheckpoint(folder, {.needConfig = false}));
+  model->table = std::move(checkpoint.tensors);
+  OCTET_TRY(checkTensorTable(info, model->table, folder));
+  OCTET_TRY_ASSIGN(model->mapped, MappedCheckpoint::map(model->table));
+  ctx.table = &model->table;
+  ctx.mapped = &*model->mapped;
+  for (const ProgramTensor &tensor : info.tensors)
+    ctx.rows.push_back(model->table.find(tensor.name));
+
+  ctx.level = options.level >= 0 ? options.level : detectLevel();
+  ctx.runtime = cpuRuntime(octet_level(ctx.level));
+  model->pool = std::make_unique<ThreadPool>(
+      options.threads > 0 ? options.threads : ThreadPool::defaultThreads());
+  ctx.pool = model->pool.get();
+
+  OCTET_TRY_ASSIGN(model->kv, KvCache::create(info.kv, info.maxSeqs,
+                                              info.maxContext, model->path()));
+  ctx.kv = model->kv->layers();
+  OCTET_TRY(model->allocateArena());
+  OCTET_TRY(model->runLoad());
+  return model;
+}
+
+Status Model::step(const octet_batch &batch, TraceSink *sink) {
+  ctx.sink = sink;
+  ctx.tracing = sink != nullptr;
+  int32_t result = program.abi->step(&ctx, &batch);
+  ctx.sink = nullptr;
+  ctx.tracing = 0;
+  return takeError("step", result);
+}

@@ -1,0 +1,82 @@
+//===- Model.h - A program with its weights ---------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_RUNTIME_CORE_MODEL_H
+#define OCTET_RUNTIME_CORE_MODEL_H
+
+#include "octet/Checkpoint/Checkpoint.h"
+#include "octet/Support/Status.h"
+#include "runtime/core/Context.h"
+#include "runtime/core/KvCache.h"
+#include "runtime/core/Program.h"
+#include <memory>
+#include <string>
+
+namespace octet::rt {
+
+struct LoadOptions {
+  /// Threads of the pool; 0: one for each processor this process may use.
+  int threads = 0;
+  /// An octet_level; -1: the highest this machine has.
+  int level = -1;
+};
+
+/// Compares a checkpoint's headers with the program's table.
+/// \param weights  the folder, the subject of the error.
+/// \returns an input error that names the first difference: a tensor missing,
+/// another dtype or shape; if those agree but the hash does not, that the
+/// folder has other tensors than the one compiled.
+Status checkTensorTable(const ProgramInfo &info, const TensorTable &table,
+                        const std::string &weights);
+
+/// A loaded model: the program, the mapped checkpoint, the weight slots, the
+/// arena, the KV cache and the threads. Does not move: a program keeps its
+/// address.
+class Model {
+public:
+  /// Maps `weights` (a folder; "" for the one that was compiled) and runs the
+  /// program's load function.
+  /// \returns the checkpoint's errors, those of checkTensorTable, what a
+  /// load service recorded (W6 and others), or that memory is too small.
+  static Result<std::unique_ptr<Model>>
+  load(Program program, const std::string &weights, const LoadOptions &options);
+  ~Model();
+  Model(const Model &) = delete;
+  Model &operator=(const Model &) = delete;
+
+  const ProgramInfo &info() const { return program.info; }
+  /// The program's file, the subject of errors.
+  const std::string &path() const { return program.path; }
+  KvCache &cache() { return *kv; }
+  /// What load services had to say (P8).
+  std::span<const std::string> warnings() const { return ctx.warnings; }
+  int threads() const;
+  int level() const { return ctx.level; }
+
+  /// Runs the program on one batch. With a sink, it gets the traces.
+  Status step(const octet_batch &batch, TraceSink *sink = nullptr);
+
+private:
+  Model() = default;
+  Status takeError(const char *function, int32_t result);
+  Status allocateArena();
+  Status runLoad();
+
+  Program program;
+  TensorTable table;
+  std::optional<MappedCheckpoint> mapped;
+  std::unique_ptr<ThreadPool> pool;
+  std::optional<KvCache> kv;
+  std::vector<octet_weight> weights;
+  size_t arenaBytes = 0;
+  Context ctx{};
+};
+
+} // namespace octet::rt
+
+#endif // OCTET_RUNTIME_CORE_MODEL_H

@@ -1,0 +1,186 @@
+//===- Payload.cpp - The program behind a runner --------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/Payload.h"
+#include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace octet;
+using namespace octet::rt;
+
+uint64_t rt::fnv1a(std::span<const std::byte> bytes, uint64_t hash) {
+  for (std::byte b : bytes)
+    hash = (hash ^ uint64_t(b)) * 0x100000001b3ull;
+  return hash;
+}
+
+Payload::Payload(Payload &&o) noexcept
+    : file(std::move(o.file)), sections(std::move(o.sections)),
+      base(std::exchange(o.base, nullptr)), size(std::exchange(o.size, 0)),
+      first(o.first) {}
+
+Payload &Payload::operator=(Payload &&o) noexcept {
+  std::swap(file, o.file);
+  std::swap(sections, o.sections);
+  std::swap(base, o.base);
+  std::swap(size, o.size);
+  std::swap(first, o.first);
+  return *this;
+}
+
+Payload::~Payload() {
+  if (base)
+    munmap(const_cast<std::byte *>(base), size);
+}
+
+std::optional<std::span<const std::byte>>
+Payload::section(std::string_view name) const {
+  for (const Section &s : sections)
+    if (s.name == name)
+      return std::span(base + s.offset, s.bytes);
+  return std::nullopt;
+}
+
+static std::string systemError() { return std::strerror(errno); }
+
+/// The name of a table entry, or nothing if it is not 1 to 15 printable
+/// characters and zeros after them.
+static std::optional<std::string> entryName(const PayloadEntry &entry) {
+  size_t n = strnlen(entry.name, kSectionNameBytes);
+  if (n == 0 || n == kSectionNameBytes)
+    return std::nullopt;
+  for (size_t i = 0; i < kSectionNameBytes; ++i)
+    if (i < n ? entry.name[i] <= ' ' || entry.name[i] > '~'
+              : entry.name[i] != 0)
+      return std::nullopt;
+  return std::string(entry.name, n);
+}
+
+Result<std::optional<Payload>> Payload::find(const std::string &path) {
+  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0)
+    return inputError(path, "cannot open: " + systemError());
+  struct Closer {
+    int fd;
+    ~Closer() { close(fd); }
+  } closer{fd};
+  struct stat st;
+  if (fstat(fd, &st) != 0)
+    return machineError(path, "cannot read its size: " + systemError());
+  if (!S_ISREG(st.st_mode))
+    return inputError(path, "not a regular file");
+  uint64_t fileBytes = uint64_t(st.st_size);
+  PayloadTrailer trailer;
+  if (fileBytes < sizeof(trailer) ||
+      pread(fd, &trailer, sizeof(trailer), fileBytes - sizeof(trailer)) !=
+          ssize_t(sizeof(trailer)) ||
+      std::memcmp(trailer.magic, kPayloadMagic, 8) != 0)
+    return std::optional<Payload>();
+
+  if (trailer.version != kPayloadVersion)
+    return inputError(path, "payload version " +
+                                std::to_string(trailer.version) +
+                                ", this runner reads version " +
+                                std::to_string(kPayloadVersion));
+  if (trailer.sections == 0 || trailer.sections > kMaxSections)
+    return inputError(path, std::to_string(trailer.sections) +
+                                " payload sections; 1 to " +
+                                std::to_string(kMaxSections) + " are possible");
+  // The table ends where the trailer starts: nothing may hide in between.
+  uint64_t tableBytes = trailer.sections * sizeof(PayloadEntry);
+  if (fileBytes - sizeof(trailer) < tableBytes ||
+      trailer.tableOffset != fileBytes - sizeof(trailer) - tableBytes)
+    return inputError(path, "payload table at byte " +
+                                std::to_string(trailer.tableOffset) + " with " +
+                                std::to_string(trailer.sections) +
+                                " sections does not end at the trailer of a "
+                                "file of " +
+                                std::to_string(fileBytes) + " bytes");
+
+  void *map = mmap(nullptr, fileBytes, PROT_READ, MAP_PRIVATE, fd, 0);
+  if (map == MAP_FAILED)
+    return machineError(path, "cannot map " + std::to_string(fileBytes) +
+                                  " bytes: " + systemError());
+  Payload result;
+  result.file = path;
+  result.base = static_cast<const std::byte *>(map);
+  result.size = fileBytes;
+  std::span<const std::byte> table(result.base + trailer.tableOffset,
+                                   tableBytes);
+  for (uint32_t i = 0; i < trailer.sections; ++i) {
+    PayloadEntry entry;
+    std::memcpy(&entry, table.data() + i * sizeof(entry), sizeof(entry));
+    std::optional<std::string> name = entryName(entry);
+    if (!name)
+      return inputError(path, "payload section " + std::to_string(i) +
+                                  " has no printable name");
+    std::string subject = "payload section " + quoteName(*name);
+    if (entry.offset % kPayloadAlign)
+      return inputError(path, subject + " starts at byte " +
+                                  std::to_string(entry.offset) +
+                                  ", not a multiple of " +
+                                  std::to_string(kPayloadAlign));
+    if (entry.offset > trailer.tableOffset ||
+        entry.bytes > trailer.tableOffset - entry.offset)
+      return inputError(path, subject + " (" + std::to_string(entry.bytes) +
+                                  " bytes at " + std::to_string(entry.offset) +
+                                  ") ends beyond the table at byte " +
+                                  std::to_string(trailer.tableOffset));
+    if (result.section(*name))
+      return inputError(path, subject + " is there twice");
+    result.sections.push_back({*name, entry.offset, entry.bytes});
+  }
+
+  std::vector<const Section *> order;
+  for (const Section &s : result.sections)
+    order.push_back(&s);
+  std::sort(order.begin(), order.end(), [](const Section *a, const Section *b) {
+    return std::pair(a->offset, a->bytes) < std::pair(b->offset, b->bytes);
+  });
+  for (size_t i = 1; i < order.size(); ++i)
+    if (order[i - 1]->offset + order[i - 1]->bytes > order[i]->offset)
+      return inputError(path, "payload sections " +
+                                  quoteName(order[i - 1]->name) + " and " +
+                                  quoteName(order[i]->name) + " overlap");
+  result.first = order.front()->offset;
+
+  auto program = result.section("program");
+  if (!program)
+    return inputError(path, "the payload has no section 'program'");
+  uint64_t checksum = fnv1a(*program, fnv1a(table));
+  if (checksum != trailer.checksum)
+    return inputError(path, "the payload is damaged: its checksum differs from "
+                            "the one it was written with; compile again");
+  return std::optional<Payload>(std::move(result));
+}
+
+Result<std::optional<Payload>> Payload::findOwn() {
+  const char *self = "/proc/self/exe";
+  if (access(self, R_OK) == 0)
+    return find(self);
+  // A bare root without /proc: the kernel still says what it was asked to run.
+  if (const char *name = reinterpret_cast<const char *>(getauxval(AT_EXECFN)))
+    return find(name);
+  return machineError(self, "cannot read: " + systemError());
+}
+
+Result<Payload> Payload::open(const std::string &path) {
+  OCTET_TRY_ASSIGN(std::optional<Payload> found, find(path));
+  if (!found)
+    return inputError(path, "not a compiled program, or cut short: it does not "
+                            "end in an OCTETPLD trailer");
+  return std::move(*found);
+}

@@ -1,0 +1,17 @@
+//===- octet-run.cpp - The runner -----------------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// With a program appended, an executable; by itself, `octet-run PROGRAM …`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cli/CommandLine.h"
+
+int main(int argc, char **argv) {
+  return octet::rt::runCommandLine(argc, argv);
+}
