@@ -255,7 +255,7 @@ class Maker:
             self.scales(path + ".weight_scale", [rows, 1], base, dtype)
         else:
             one = [1] if form.startswith("ct") else []
-            factor = self.rng.uniform(0.5, 2.0)
+            factor = self.rng.uniform(0.7, 1.4)
             self.add(path + ".weight_scale", dtype, one,
                      encode(dtype, [base * factor]))
             if form in ("fp8-tensor-static", "ct-static"):
@@ -270,9 +270,9 @@ class Maker:
         attention_bias = o.bias or o.arch == "qwen2"
         self.vector(at + "input_layernorm.weight", o.hidden, 1.0, 0.2)
         for name, rows in (("q", q), ("k", kv), ("v", kv)):
-            self.linear(at + f"self_attn.{name}_proj", rows, o.hidden, 2.5,
+            self.linear(at + f"self_attn.{name}_proj", rows, o.hidden, 4.0,
                         bias=attention_bias)
-        self.linear(at + "self_attn.o_proj", o.hidden, q, 1.5, gain=1.2,
+        self.linear(at + "self_attn.o_proj", o.hidden, q, 4.0, gain=1.2,
                     bias=o.bias and o.arch != "qwen2")
         if o.arch == "qwen3":
             self.vector(at + "self_attn.q_norm.weight", o.head_dim, 1.2, 0.2)
@@ -284,13 +284,13 @@ class Maker:
                     ("self_attn.k_proj.k_scale", "self_attn.v_proj.v_scale"))
             for name in (k, v):
                 self.add(at + name, "F32", [], struct.pack(
-                    "<f", self.rng.uniform(2.0, 4.0) / 448))
+                    "<f", self.rng.uniform(3.0, 5.0) / 448))
         self.vector(at + "post_attention_layernorm.weight", o.hidden, 1.0, 0.2)
         mlp_bias = o.bias and o.arch == "llama"
         for name in ("gate", "up"):
-            self.linear(at + f"mlp.{name}_proj", o.intermediate, o.hidden, 2.5,
+            self.linear(at + f"mlp.{name}_proj", o.intermediate, o.hidden, 4.0,
                         gain=1.3, bias=mlp_bias)
-        self.linear(at + "mlp.down_proj", o.hidden, o.intermediate, 2.0,
+        self.linear(at + "mlp.down_proj", o.hidden, o.intermediate, 16.0,
                     gain=1.2, bias=mlp_bias)
 
     def model(self):
