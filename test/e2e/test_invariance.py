@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# Part of the Octet project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Batch 1 = batch 7 = any chunking of the prompt = any number of threads (B5).
+
+Bit for bit: the files that `EXE logits` writes, hidden states and decoded
+logits included, are compared as bytes, and the ids of `EXE run` as text.
+"""
+import json
+
+from octet_test import TestCase, draw_prompts, load, main, SEED
+
+# Two of them longer than a page of the KV cache (64), one of one token, one
+# of exactly a page.
+LENGTHS = [12, 1, 70, 33, 5, 64, 131]
+
+# The settings that must change nothing.
+SETTINGS = [
+    ["--batch", 7],
+    ["--chunk", 1, "--batch", 7],
+    ["--chunk", 3],
+    ["--chunk", 64, "--threads", 2],
+    ["--threads", 3, "--batch", 4],
+    ["--threads", 7, "--batch", 7, "--chunk", 5],
+]
+
+
+class Invariance(TestCase):
+    def check_all(self, name, arguments, options=()):
+        folder = self.make(name, "--seed", SEED, *arguments)
+        exe = self.compile(folder, f"{name}.exe", *options)
+        prompts = draw_prompts(LENGTHS)
+        flags = ["--decode", 5, "--trace", "hidden"]
+        base = self.logits(exe, prompts, *flags, "--batch", 1, "--threads", 1,
+                           out=f"{name}.base")
+        for i, setting in enumerate(SETTINGS):
+            other = self.logits(exe, prompts, *flags, *setting,
+                                out=f"{name}.{i}")
+            if other.read_bytes() != base.read_bytes():
+                self.fail(f"{name} {setting}: {first_difference(base, other)}")
+        # A small step size, chosen when compiling, is a chunking too.
+        small = self.compile(folder, f"{name}.small", "--max-step-tokens", 10,
+                             "--max-seqs", 3, *options)
+        other = self.logits(small, prompts, *flags, "--batch", 3,
+                            out=f"{name}.steps")
+        if other.read_bytes() != base.read_bytes():
+            self.fail(f"{name} max-step-tokens: {first_difference(base, other)}")
+        self.check_run(exe, prompts)
+        self.check_forced(exe, prompts, base)
+
+    def check_run(self, exe, prompts):
+        """`run` on seven prompts at once gives the ids of seven runs."""
+        flags = ["--max-tokens", 9, "--ignore-eos", "--json"]
+
+        def run(some, *more):
+            ids = [a for p in some for a in
+                   ("--prompt-ids", ",".join(map(str, prompts[p])))]
+            lines = self.call(exe, "run", *ids, *flags, *more).stdout
+            return [json.loads(line) for line in lines.splitlines()]
+        together = run(prompts)
+        self.assertEqual([one["prompt_ids"] for one in together],
+                         list(prompts.values()))
+        for prompt, one in zip(prompts, together):
+            self.assertEqual(len(one["ids"]), 9)
+            self.assertEqual(one["finish"], "length")
+            self.assertEqual(
+                run([prompt], "--threads", 2, "--chunk", 7)[0], one)
+
+    def check_forced(self, exe, prompts, base):
+        """Tokens through the cache, one by one, give the logits that they
+        give as part of a prompt."""
+        whole = prompts["p3"]
+        out = load(self.logits(exe, {"p": whole[:20], "p.force": whole[20:]},
+                               out=f"{exe.name}.forced"))
+        (rows, width), forced = out["p.decode_logits"]
+        _, values = load(base)["p3.logits"]
+        self.assertEqual(rows, len(whole) - 20)
+        self.assertEqual(forced, values[19 * width:(19 + rows) * width])
+
+    def test_block(self):
+        self.check_all("qwen3_block", [
+            "--arch", "qwen3", "--format", "fp8-block", "--hidden", 200,
+            "--intermediate", 320, "--head-dim", 32])
+
+    def test_channel(self):
+        self.check_all("llama_channel", [
+            "--arch", "llama", "--format", "ct-channel", "--hidden", 128,
+            "--intermediate", 192, "--head-dim", 32])
+
+    def test_tensor_and_fp8_cache(self):
+        self.check_all("mistral_static", [
+            "--arch", "mistral", "--format", "fp8-tensor-static",
+            "--kv-scales", "--sliding-window", 40, "--hidden", 128,
+            "--intermediate", 192, "--head-dim", 32])
+
+    def test_plain(self):
+        self.check_all("qwen2_bf16", [
+            "--arch", "qwen2", "--format", "bf16", "--hidden", 144,
+            "--intermediate", 176, "--head-dim", 48])
+
+    def test_f32(self):
+        self.check_all("qwen3_f32", [
+            "--arch", "qwen3", "--format", "fp8-block", "--hidden", 128,
+            "--intermediate", 192, "--head-dim", 32], ["--dtype", "f32"])
+
+
+def first_difference(one, other):
+    """The first value in which two files differ, in words."""
+    a, b = load(one), load(other)
+    if a.keys() != b.keys():
+        return f"tensors {sorted(a.keys() ^ b.keys())}"
+    for name in a:
+        (shape, left), (shape2, right) = a[name], b[name]
+        if shape != shape2:
+            return f"{name}: {shape} and {shape2}"
+        wrong = [i for i, (x, y) in enumerate(zip(left, right)) if x != y]
+        if wrong:
+            i = wrong[0]
+            at = i // shape[-1], i % shape[-1]
+            return (f"{name}[{at}]: {left[i]!r} and {right[i]!r}; "
+                    f"{len(wrong)} of {len(left)} differ")
+    return "the same values, other bytes"
+
+
+if __name__ == "__main__":
+    main()
