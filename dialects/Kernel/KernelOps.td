@@ -61,13 +61,14 @@ def Kernel_RowwiseOp : Kernel_Op<"rowwise", [AttrSizedOperandSegments, IsolatedF
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def Kernel_YieldOp : Kernel_Op<"yield", [Pure, Terminator, HasParent<"RowwiseOp">]> {
   let summary = "The rows a row kernel writes";
   let description = [{`kernel.yield %o : tensor<256xf32>`}];
   let arguments = (ins Variadic<AnyType>:$values);
-  let builders = [OpBuilder<(ins), [{}]>];
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";
 }
 
@@ -84,7 +85,7 @@ def Kernel_ReduceOp : Kernel_Op<"reduce", [Pure]> {
   }];
   let arguments = (ins Kernel_ReductionAttr:$kind, Kernel_Row:$input, OptionalAttr<I64Attr>:$group);
   let results = (outs Kernel_Row:$result);
-  let assemblyFormat = "$kind $input (`group` $group^)? attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "`` $kind $input (`group` $group^)? attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -156,7 +157,7 @@ def Kernel_RopeOp : Kernel_Op<"rope", [Pure]> {
     and sines; pairs are (i, i + half), or (2i, 2i + 1) with `interleaved`. The rest of the head is unchanged (P6).
 
     ```mlir
-    %y = kernel.rope %x, %t head_dim 64 : tensor<384xf32>, tensor<64xf32>
+    %y = kernel.rope %x, %t head_dim 64 : tensor<384xf32>, tensor<64xf32> -> tensor<384xf32>
     ```
   }];
   let arguments = (ins Kernel_Row:$input, Kernel_Row:$table, I64Attr:$head_dim, UnitAttr:$interleaved);
@@ -184,7 +185,7 @@ def Kernel_GemmOp : Kernel_Op<"gemm", [AttrSizedOperandSegments]> {
                        Model_BatchType:$batch, Kernel_DomainAttr:$domain, StrAttr:$module, DenseI64ArrayAttr:$max_m, StrArrayAttr:$variants);
   let results = (outs Optional<Kernel_Operand>:$result);
   let assemblyFormat = [{
-    $kernel $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`into` $out^ `:` type($out))? `of` $batch $domain attr-dict
+    $kernel $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`into` $out^ `:` qualified(type($out)))? `of` $batch `` $domain attr-dict
     `:` type($input) `,` type($weight) (`->` type($result)^)?
   }];
   let hasVerifier = 1;
@@ -205,8 +206,8 @@ def Kernel_AttentionOp : Kernel_Op<"attention", [AttrSizedOperandSegments]> {
                        I64Attr:$q_heads, I64Attr:$kv_heads, I64Attr:$head_dim, F32Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window, StrAttr:$module);
   let results = (outs Optional<Kernel_Operand>:$result);
   let assemblyFormat = [{
-    $kernel $q `,` $cache (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)? (`into` $out^ `:` type($out))?
-    `of` $batch `[` $layer `]` attr-dict `:` type($q) `,` type($cache) (`->` type($result)^)?
+    $kernel $q `,` $cache (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)? (`into` $out^ `:` qualified(type($out)))?
+    `of` $batch `[` $layer `]` attr-dict `:` type($q) `,` qualified(type($cache)) (`->` type($result)^)?
   }];
   let hasVerifier = 1;
 }
@@ -227,7 +228,7 @@ def Kernel_PlaceOp : Kernel_Op<"place", [Pure]> {
   }];
   let arguments = (ins I64Attr:$offset, OptionalAttr<I64Attr>:$scale_offset);
   let results = (outs Kernel_BufferType:$result);
-  let assemblyFormat = "$offset (`scales` $scale_offset^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$offset (`scales` $scale_offset^)? attr-dict `:` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -238,14 +239,15 @@ def Kernel_OutputOp : Kernel_Op<"output", [Pure]> {
   }];
   let arguments = (ins Model_BatchType:$batch);
   let results = (outs Kernel_BufferType:$result);
-  let assemblyFormat = "`of` $batch attr-dict `:` type($result)";
+  let assemblyFormat = "`of` $batch attr-dict `:` qualified(type($result))";
+  let hasVerifier = 1;
 }
 
 def Kernel_TraceOp : Kernel_Op<"trace", []> {
   let summary = "A buffer for --trace";
   let description = [{`kernel.trace "hidden"[%i] %p of %b tokens : !kernel.buffer<tensor<?x256xbf16>>`}];
   let arguments = (ins StrAttr:$name, Index:$index, Kernel_Operand:$input, Model_BatchType:$batch, Kernel_DomainAttr:$domain);
-  let assemblyFormat = "$name `[` $index `]` $input `of` $batch $domain attr-dict `:` type($input)";
+  let assemblyFormat = "$name `[` $index `]` $input `of` $batch `` $domain attr-dict `:` type($input)";
 }
 
 #endif // OCTET_DIALECTS_KERNEL_KERNELOPS_TD

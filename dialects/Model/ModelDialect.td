@@ -53,6 +53,7 @@ def Model_SettingsAttr : AttrDef<ModelDialect, "Settings"> {
     "int64_t":$tp, "int64_t":$ep, "int64_t":$dp, "int64_t":$max_context, "int64_t":$max_seqs, "int64_t":$max_step_tokens,
     StringRefParameter<"auto or off">:$activation_quant, StringRefParameter<"auto or a layout">:$kv_cache,
     StringRefParameter<"method named by the user">:$quantization, "bool":$unfuse_mixed, "bool":$requant_max, "bool":$batch_invariant);
+  let genVerifyDecl = 1;
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

@@ -36,7 +36,7 @@ def Model_FieldOp : Model_Op<"field", [Pure]> {
   }];
   let arguments = (ins Model_FieldAttr:$field, Model_BatchType:$batch);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$field `of` $batch attr-dict `:` type($result)";
+  let assemblyFormat = "`` $field `of` $batch attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -98,7 +98,7 @@ def Model_RmsNormOp : Model_Op<"rms_norm", [Pure]> {
     its own with the same weight (q/k norm).
 
     ```mlir
-    %y = model.rms_norm %x, %w {eps = 1.0e-06 : f32, heads = 6 : i64, module = "model.layers.{l}.self_attn.q_norm"} : tensor<?x384xbf16>, tensor<64xbf16>
+    %y = model.rms_norm %x, %w {eps = 1.0e-06 : f32, heads = 6 : i64, module = "model.layers.{l}.self_attn.q_norm"} : tensor<?x384xbf16>, tensor<64xbf16> -> tensor<?x384xbf16>
     ```
   }];
   let arguments = (ins Model_Plain:$input, Model_Plain:$weight, F32Attr:$eps, DefaultValuedAttr<I64Attr, "1">:$heads, StrAttr:$module);
@@ -152,7 +152,7 @@ def Model_RopeOp : Model_Op<"rope", [Pure]> {
     with `interleaved`; FP32, rounded once (P6). Table `[positions, 2 * half]`: cosines, then sines.
 
     ```mlir
-    %y = model.rope %x, %t at %p {head_dim = 64 : i64, module = "model.layers.{l}.self_attn"} : tensor<?x384xbf16>, tensor<4096x64xf32>, tensor<?xi32>
+    %y = model.rope %x, %t at %p {head_dim = 64 : i64, module = "model.layers.{l}.self_attn"} : tensor<?x384xbf16>, tensor<4096x64xf32>, tensor<?xi32> -> tensor<?x384xbf16>
     ```
   }];
   let arguments = (ins Model_Plain:$input, Model_Plain:$table, AnyRankedTensor:$positions, I64Attr:$head_dim, UnitAttr:$interleaved, StrAttr:$module);
@@ -179,7 +179,7 @@ def Model_AttentionOp : Model_Op<"attention", [AttrSizedOperandSegments]> {
                        StrAttr:$module, OptionalAttr<Q_StoredAttr>:$kv);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = [{
-    $q (`,` $k^ `:` type($k))? (`,` `v` $v^ `:` type($v))? (`cache` `(` $cache^ `:` type($cache) `)`)? (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)?
+    $q (`,` $k^ `:` type($k))? (`,` `v` $v^ `:` type($v))? (`cache` `(` $cache^ `:` qualified(type($cache)) `)`)? (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)?
     `of` $batch `[` $layer `]` attr-dict `:` type($q) `->` type($result)
   }];
   let hasVerifier = 1;
@@ -219,7 +219,7 @@ def Model_SelectRowsOp : Model_Op<"select_rows", [Pure]> {
     `y[i] = x[rows[i]]`.
 
     ```mlir
-    %y = model.select_rows %x, %r : tensor<?x256xbf16>, tensor<?xi32>
+    %y = model.select_rows %x, %r : tensor<?x256xbf16>, tensor<?xi32> -> tensor<?x256xbf16>
     ```
   }];
   let arguments = (ins Model_Plain:$input, AnyRankedTensor:$rows);

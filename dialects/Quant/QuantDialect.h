@@ -31,11 +31,18 @@ namespace octet::q {
 /// A ranked tensor of exactly one float: `tensor<f32>` or `tensor<1xbf16>`.
 bool isScalarTensor(mlir::Type type);
 
+/// A type of activations and plain weights: f32, bf16 or f16.
+bool isPlainFloat(mlir::Type type);
+
 /// A type that codes may have: an FP8 format of checkpoints (N1, N8) or i8.
 bool isStorageType(mlir::Type type);
 
 /// A type that scales may have: f32, bf16, f16 or f8E8M0FNU (W1, N4).
 bool isScaleType(mlir::Type type);
+
+/// The module path is not empty, and has `{l}` exactly if there is an index.
+mlir::LogicalResult verifyModulePath(mlir::Operation *op, llvm::StringRef path,
+                                     bool hasIndex);
 
 /// Bytes of one element of a storage or scale type.
 int64_t getElementBytes(mlir::Type elementType);

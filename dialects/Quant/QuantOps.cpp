@@ -18,11 +18,6 @@ using namespace octet::q;
 #define GET_OP_CLASSES
 #include "dialects/Quant/QuantOps.cpp.inc"
 
-/// A type of activations and plain weights: f32, bf16 or f16.
-static bool isPlainFloat(Type type) {
-  return isa<Float32Type, BFloat16Type, Float16Type>(type);
-}
-
 /// A row `[K]` stands for `[1, K]` inside a row kernel.
 static SmallVector<int64_t> asMatrix(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
@@ -183,19 +178,19 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
 // The load function
 //===----------------------------------------------------------------------===//
 
-/// `{l}` in a path and an index operand come together.
-static LogicalResult verifyPath(Operation *op, StringRef path, Value index) {
+LogicalResult octet::q::verifyModulePath(Operation *op, StringRef path,
+                                         bool hasIndex) {
   if (path.empty())
     return op->emitOpError() << "the module path is empty";
-  if (path.contains("{l}") != bool(index))
-    return op->emitOpError()
-           << "path " << quoteName(path)
-           << (index ? " has no {l} for the index" : " has a {l} and no index");
+  if (path.contains("{l}") != hasIndex)
+    return op->emitOpError() << "path " << quoteName(path)
+                             << (hasIndex ? " has no {l} for the index"
+                                          : " has a {l} and no index");
   return success();
 }
 
 LogicalResult LoadOp::verify() {
-  if (failed(verifyPath(*this, getPath(), getIndex())))
+  if (failed(verifyModulePath(*this, getPath(), bool(getIndex()))))
     return failure();
   Type type = getResult().getType();
   if (!isStaticType(type))
@@ -350,7 +345,7 @@ LogicalResult MaxOp::verify() {
 }
 
 LogicalResult KvScalesOp::verify() {
-  if (failed(verifyPath(*this, getPath(), getIndex())) ||
+  if (failed(verifyModulePath(*this, getPath(), bool(getIndex()))) ||
       failed(verifyF32Scalar(*this, "key scale", getKScale())))
     return failure();
   return verifyF32Scalar(*this, "value scale", getVScale());

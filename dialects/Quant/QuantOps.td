@@ -39,7 +39,7 @@ def Q_QuantizeOp : Q_Op<"quantize", [Pure]> {
   }];
   let arguments = (ins AnyRankedTensor:$input, Optional<Q_Scalar>:$scale, UnitAttr:$ue8m0);
   let results = (outs Q_TensorType:$result);
-  let assemblyFormat = "$input (`,` $scale^)? (`ue8m0` $ue8m0^)? attr-dict `:` type($input) (`,` type($scale)^)? `->` type($result)";
+  let assemblyFormat = "$input (`,` $scale^)? (`ue8m0` $ue8m0^)? attr-dict `:` type($input) (`,` type($scale)^)? `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -54,7 +54,7 @@ def Q_DequantizeOp : Q_Op<"dequantize", [Pure]> {
   }];
   let arguments = (ins Q_TensorType:$input);
   let results = (outs AnyRankedTensor:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -69,7 +69,7 @@ def Q_PackOp : Q_Op<"pack", [Pure]> {
   }];
   let arguments = (ins AnyRankedTensor:$data, AnyRankedTensor:$scale);
   let results = (outs Q_TensorType:$result);
-  let assemblyFormat = "$data `,` $scale attr-dict `:` type($data) `,` type($scale) `->` type($result)";
+  let assemblyFormat = "$data `,` $scale attr-dict `:` type($data) `,` type($scale) `->` qualified(type($result))";
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -85,7 +85,7 @@ def Q_UnpackOp : Q_Op<"unpack", [Pure]> {
   }];
   let arguments = (ins Q_TensorType:$input);
   let results = (outs AnyRankedTensor:$data, AnyRankedTensor:$scale);
-  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($data) `,` type($scale)";
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` type($data) `,` type($scale)";
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -100,7 +100,7 @@ def Q_SlotOp : Q_Op<"slot", [Symbol]> {
     Declares `count` instances of a weight that the load function stores and the step function reads, at index 0 .. count - 1.
 
     ```mlir
-    q.slot @layers.self_attn.qkv_proj [2] : !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
+    q.slot @layers.self_attn.qkv_proj[2] : !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
     ```
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$count, TypeAttr:$type);
@@ -162,7 +162,7 @@ def Q_CheckScalesOp : Q_Op<"check_scales", []> {
     ```
   }];
   let arguments = (ins Q_TensorType:$input);
-  let assemblyFormat = "$input attr-dict `:` type($input)";
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
 }
 
 def Q_ConvertScalesOp : Q_Op<"convert_scales", [Pure]> {
@@ -176,7 +176,7 @@ def Q_ConvertScalesOp : Q_Op<"convert_scales", [Pure]> {
   }];
   let arguments = (ins Q_TensorType:$input);
   let results = (outs Q_TensorType:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` qualified(type($result))";
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -193,7 +193,7 @@ def Q_ExpandScalesOp : Q_Op<"expand_scales", [Pure]> {
   }];
   let arguments = (ins Q_TensorType:$input);
   let results = (outs Q_TensorType:$result);
-  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($result)";
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -259,7 +259,7 @@ def Q_KvCacheOp : Q_Op<"kv_cache", [Pure]> {
   }];
   let arguments = (ins Index:$layer);
   let results = (outs Q_KvType:$result);
-  let assemblyFormat = "`[` $layer `]` attr-dict `:` type($result)";
+  let assemblyFormat = "`[` $layer `]` attr-dict `:` qualified(type($result))";
 }
 
 def Q_KvWriteOp : Q_Op<"kv_write", [AttrSizedOperandSegments]> {
@@ -276,7 +276,7 @@ def Q_KvWriteOp : Q_Op<"kv_write", [AttrSizedOperandSegments]> {
                        Optional<Q_Scalar>:$kScale, Optional<Q_Scalar>:$vScale);
   let assemblyFormat = [{
     $k `,` $v `,` $cache `at` $slots (`scales` `(` $kScale^ `,` $vScale `:` type($kScale) `,` type($vScale) `)`)? attr-dict
-    `:` type($k) `,` type($v) `,` type($cache) `,` type($slots)
+    `:` type($k) `,` type($v) `,` qualified(type($cache)) `,` type($slots)
   }];
   let hasVerifier = 1;
 }

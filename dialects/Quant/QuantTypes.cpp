@@ -32,6 +32,10 @@ bool octet::q::isScalarTensor(Type type) {
          llvm::all_of(tensor.getShape(), [](int64_t d) { return d == 1; });
 }
 
+bool octet::q::isPlainFloat(Type type) {
+  return isa<Float32Type, BFloat16Type, Float16Type>(type);
+}
+
 static bool isFloat8(Type type) {
   return isa<Float8E4M3FNType, Float8E4M3FNUZType, Float8E5M2Type,
              Float8E5M2FNUZType>(type);

@@ -31,3 +31,22 @@ function(octet_tablegen target td)
   endforeach()
   add_public_tablegen_target(${target})
 endfunction()
+
+# octet_add_mlir_tool(NAME SOURCES…)
+# A tool over all dialects, and over the passes and pipelines that this build
+# has: main() asks OCTET_HAVE_PASSES and OCTET_HAVE_PIPELINES.
+function(octet_add_mlir_tool name)
+  add_executable(${name} ${ARGN})
+  # -fPIC as the precompiled header has it, which CMake's -fPIE would not match.
+  target_compile_options(${name} PRIVATE -fno-exceptions -fPIC)
+  target_link_libraries(${name} PRIVATE OctetDialects MLIR LLVM)
+  if(TARGET OctetPasses)
+    target_link_libraries(${name} PRIVATE OctetPasses)
+    target_compile_definitions(${name} PRIVATE OCTET_HAVE_PASSES)
+  endif()
+  if(TARGET OctetPipeline)
+    target_link_libraries(${name} PRIVATE OctetPipeline)
+    target_compile_definitions(${name} PRIVATE OCTET_HAVE_PIPELINES)
+  endif()
+  target_precompile_headers(${name} REUSE_FROM OctetMLIRPch)
+endfunction()

@@ -1,0 +1,474 @@
+//===- ModelOps.cpp - Verifiers of model ----------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Model/ModelOps.h"
+#include "mlir/IR/OpImplementation.h"
+#include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+
+using namespace mlir;
+using namespace octet;
+using namespace octet::model;
+
+#define GET_OP_CLASSES
+#include "dialects/Model/ModelOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// What many operators ask for
+//===----------------------------------------------------------------------===//
+
+static RankedTensorType plainType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Rows of the step: `[rows, width]` in an activation dtype.
+static LogicalResult verifyRows(Operation *op, StringRef what,
+                                RankedTensorType type) {
+  if (type.getRank() != 2 || ShapedType::isDynamic(type.getDimSize(1)) ||
+      !q::isPlainFloat(type.getElementType()))
+    return op->emitOpError() << what << " is " << type
+                             << ", expected rows [rows, width] in f32, bf16 "
+                                "or f16";
+  return success();
+}
+
+/// One i32 a row, for as many rows as `rows` has.
+static LogicalResult verifyIndices(Operation *op, StringRef what,
+                                   RankedTensorType type) {
+  if (type.getRank() != 1 || !type.getElementType().isInteger(32))
+    return op->emitOpError() << what << " is " << type
+                             << ", expected one i32 a row";
+  return success();
+}
+
+static LogicalResult verifySameRows(Operation *op, StringRef what,
+                                    int64_t rows, StringRef other,
+                                    int64_t otherRows) {
+  if (rows == otherRows)
+    return success();
+  auto print = [](InFlightDiagnostic &diag, int64_t count) {
+    if (ShapedType::isDynamic(count))
+      diag << "?";
+    else
+      diag << count;
+  };
+  InFlightDiagnostic diag = op->emitOpError() << what << " has ";
+  print(diag, rows);
+  diag << " rows, " << other << " has ";
+  print(diag, otherRows);
+  return diag;
+}
+
+static LogicalResult verifySameType(Operation *op, Value input, Value result) {
+  if (input.getType() != result.getType())
+    return op->emitOpError() << "result is " << result.getType()
+                             << ", expected " << input.getType();
+  return success();
+}
+
+static LogicalResult verifyModule(Operation *op, StringRef module) {
+  if (module.empty())
+    return op->emitOpError() << "the module path is empty";
+  return success();
+}
+
+static LogicalResult verifyPositive(Operation *op, StringRef what,
+                                    int64_t value) {
+  if (value <= 0)
+    return op->emitOpError() << what << " is " << value
+                             << ", expected at least 1";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Where values come from
+//===----------------------------------------------------------------------===//
+
+LogicalResult FieldOp::verify() {
+  RankedTensorType type = plainType(getResult());
+  StringRef name = stringifyField(getField());
+  if (getField() == Field::Input)
+    return verifyRows(*this, name, type);
+  return verifyIndices(*this, name, type);
+}
+
+/// Rows and K of the matrices that the result of a weight holds, one entry of
+/// rows for each path; nothing if they cannot be told apart.
+LogicalResult WeightOp::verify() {
+  if (getPaths().empty())
+    return emitOpError() << "has no module path";
+  if (getPaths().size() != getStored().size())
+    return emitOpError() << "has " << getPaths().size() << " paths and "
+                         << getStored().size() << " stored entries [C8]";
+  if (getName().empty())
+    return emitOpError() << "the name of the tensor is empty";
+  for (auto path : getPaths().getAsRange<StringAttr>())
+    if (failed(q::verifyModulePath(*this, path, bool(getLayer()))))
+      return failure();
+
+  auto quantized = dyn_cast<q::TensorType>(getResult().getType());
+  ArrayRef<int64_t> shape = quantized ? quantized.getShape()
+                                      : plainType(getResult()).getShape();
+  if (llvm::any_of(shape, ShapedType::isDynamic))
+    return emitOpError() << "result is " << getResult().getType()
+                         << ", a weight has a static shape";
+  if (quantized && quantized.getShardRows().size() != getPaths().size())
+    return emitOpError() << "result is " << quantized << " with "
+                         << quantized.getShardRows().size()
+                         << " shards, there are " << getPaths().size()
+                         << " paths [W5b]";
+
+  // What is stored under this name has the shape of its shard (C13).
+  int64_t rows = 0;
+  for (auto [i, entry] : llvm::enumerate(getStored().getAsRange<q::StoredAttr>())) {
+    RankedTensorType stored = entry.getTensor(getName());
+    if (!stored)
+      return success(); // another name, such as a packed weight's
+    StringRef path = cast<StringAttr>(getPaths()[i]);
+    if (stored.getRank() != int64_t(shape.size()) || stored.getRank() == 0 ||
+        stored.getShape().drop_front() != shape.drop_front() ||
+        (!quantized && stored.getElementType() !=
+                           plainType(getResult()).getElementType()))
+      return emitOpError() << "result is " << getResult().getType() << ", "
+                           << quoteName(path) << " stores " << stored
+                           << " [C13]";
+    if (quantized && quantized.getRank() == 2 &&
+        quantized.getShardRows()[i] != stored.getDimSize(0))
+      return emitOpError() << "shard " << i << " has "
+                           << quantized.getShardRows()[i] << " rows, "
+                           << quoteName(path) << " stores " << stored
+                           << " [C13]";
+    std::optional<int64_t> sum = checkedAdd(rows, stored.getDimSize(0));
+    if (!sum)
+      return emitOpError() << "the rows do not fit an int64_t";
+    rows = *sum;
+  }
+  if (rows != shape[0])
+    return emitOpError() << "result has " << shape[0]
+                         << " rows, the checkpoint stores " << rows
+                         << " [C13]";
+  return success();
+}
+
+LogicalResult RopeTableOp::verify() {
+  RankedTensorType type = plainType(getResult());
+  int64_t half = getInvFreq().size();
+  if (half == 0)
+    return emitOpError() << "has no inverse frequencies";
+  if (type.getRank() != 2 || !type.hasStaticShape() ||
+      !type.getElementType().isF32() || type.getDimSize(0) < 1 ||
+      type.getDimSize(1) != 2 * half)
+    return emitOpError() << "result is " << type
+                         << ", expected [positions, " << 2 * half
+                         << "] in f32: " << half
+                         << " cosines and sines a position [P6]";
+  for (float frequency : getInvFreq())
+    if (!(frequency > 0) || !std::isfinite(frequency))
+      return emitOpError() << "inverse frequency "
+                           << llvm::formatv("{0:g}", frequency).str()
+                           << " is not positive and finite [C15]";
+  float scale = getScale().convertToFloat();
+  if (!(scale > 0) || !std::isfinite(scale))
+    return emitOpError() << "scale " << llvm::formatv("{0:g}", scale).str()
+                         << " is not positive and finite [C15]";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The decoder
+//===----------------------------------------------------------------------===//
+
+LogicalResult EmbeddingOp::verify() {
+  RankedTensorType ids = plainType(getIds()), weight = plainType(getWeight());
+  RankedTensorType result = plainType(getResult());
+  if (failed(verifyIndices(*this, "ids", ids)) ||
+      failed(verifyRows(*this, "result", result)))
+    return failure();
+  if (weight.getRank() != 2 || !weight.hasStaticShape() ||
+      !q::isPlainFloat(weight.getElementType()))
+    return emitOpError() << "table is " << weight
+                         << ", expected a matrix in f32, bf16 or f16: an "
+                            "embedding is never quantised [P1]";
+  if (weight.getDimSize(1) != result.getDimSize(1))
+    return emitOpError() << "rows of the table have " << weight.getDimSize(1)
+                         << " values, the result has " << result.getDimSize(1);
+  return verifySameRows(*this, "result", result.getDimSize(0), "ids",
+                        ids.getDimSize(0));
+}
+
+LogicalResult RmsNormOp::verify() {
+  RankedTensorType input = plainType(getInput());
+  RankedTensorType weight = plainType(getWeight());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyRows(*this, "input", input)) ||
+      failed(verifySameType(*this, getInput(), getResult())) ||
+      failed(verifyPositive(*this, "heads", getHeads())))
+    return failure();
+  int64_t width = input.getDimSize(1), heads = getHeads();
+  if (width % heads != 0)
+    return emitOpError() << "row of " << width << " values does not divide into "
+                         << heads << " heads";
+  if (weight.getRank() != 1 || weight.getDimSize(0) != width / heads ||
+      !q::isPlainFloat(weight.getElementType()))
+    return emitOpError() << "weight is " << weight << ", expected "
+                         << width / heads
+                         << " values in f32, bf16 or f16 [P5]";
+  float eps = getEps().convertToFloat();
+  if (!(eps >= 0) || !std::isfinite(eps))
+    return emitOpError() << "eps " << llvm::formatv("{0:g}", eps).str()
+                         << " is not finite and at least 0";
+  return success();
+}
+
+/// The two sides of a product, and the attributes that say how they are
+/// quantised. `x` and `w` are plain or quantised.
+static LogicalResult verifyProduct(Operation *op, Type x, Type w,
+                                   RankedTensorType result,
+                                   q::MethodAttr method,
+                                   q::ContractAttr contract) {
+  auto qx = dyn_cast<q::TensorType>(x), qw = dyn_cast<q::TensorType>(w);
+  if (!qx && failed(verifyRows(op, "input", cast<RankedTensorType>(x))))
+    return failure();
+  if (failed(verifyRows(op, "result", result)))
+    return failure();
+  ArrayRef<int64_t> xShape =
+      qx ? qx.getShape() : cast<RankedTensorType>(x).getShape();
+  ArrayRef<int64_t> wShape =
+      qw ? qw.getShape() : cast<RankedTensorType>(w).getShape();
+  if (xShape.size() != 2)
+    return op->emitOpError() << "input is " << x << ", expected [rows, K]";
+  if (wShape.size() != 2 || llvm::any_of(wShape, ShapedType::isDynamic))
+    return op->emitOpError() << "weight is " << w
+                             << ", expected a static matrix [N, K]";
+  if (xShape[1] != wShape[1])
+    return op->emitOpError() << "input has K = " << xShape[1]
+                             << ", the weight has " << wShape[1] << " [P4]";
+  if (result.getDimSize(1) != wShape[0])
+    return op->emitOpError() << "result has N = " << result.getDimSize(1)
+                             << ", the weight has " << wShape[0] << " [P4]";
+  if (failed(verifySameRows(op, "input", xShape[0], "result",
+                            result.getDimSize(0))))
+    return failure();
+
+  // A weight is as its method stores it or as its contract wants it: the first
+  // before materialize-weights, the second after it.
+  auto agrees = [&](q::GranularityAttr granularity, Type scale) {
+    return granularity == qw.getGranularity() && scale == qw.getScaleType();
+  };
+  if (qw) {
+    bool asStored = method && method.isQuantized() &&
+                    agrees(method.getWeight(), method.getScale());
+    bool asWanted = contract && contract.isQuantized() &&
+                    agrees(contract.getWeight(), contract.getScale());
+    if ((method || contract) && !asStored && !asWanted)
+      return op->emitOpError() << "weight is " << qw
+                               << ", which neither the method nor the "
+                                  "contract describes [B3]";
+  } else if (contract && contract.isQuantized() && !method) {
+    return op->emitOpError() << "weight is " << w
+                             << ", the contract's is quantised [B3]";
+  }
+
+  if (!qx)
+    return success();
+  if (!isa<Float8E4M3FNType>(qx.getElementType()) &&
+      !qx.getElementType().isInteger(8))
+    return op->emitOpError() << "input is " << qx
+                             << ", expected f8E4M3FN or i8 codes [N1]";
+  if (!qw)
+    return op->emitOpError() << "input is " << qx << ", the weight " << w
+                             << " is not quantised [P4]";
+  if (!contract || !contract.quantizesActivation())
+    return op->emitOpError() << "input is " << qx
+                             << ", the contract has no quantised activation "
+                                "[B4]";
+  if (contract.getActivation() != qx.getGranularity()) {
+    InFlightDiagnostic diag = op->emitOpError()
+                              << "input is " << qx << ", the contract is "
+                              << contract << " [P3]";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult LinearOp::verify() {
+  RankedTensorType result = plainType(getResult());
+  q::ContractAttr contract = getContractAttr();
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyProduct(*this, getInput().getType(), getWeight().getType(),
+                           result, getMethodAttr(), contract)))
+    return failure();
+  if (Value bias = getBias()) {
+    RankedTensorType type = plainType(bias);
+    if (type.getRank() != 1 || type.getDimSize(0) != result.getDimSize(1) ||
+        !q::isPlainFloat(type.getElementType()))
+      return emitOpError() << "bias is " << type << ", expected "
+                           << result.getDimSize(1)
+                           << " values in f32, bf16 or f16 [N6]";
+  }
+  if (Value scale = getInputScale()) {
+    if (!q::isScalarTensor(scale.getType()))
+      return emitOpError() << "input_scale is " << scale.getType()
+                           << ", expected one float [W9]";
+    if (contract && !contract.getIsStatic())
+      return emitOpError() << "has an input_scale, the contract is "
+                           << contract << " [B4]";
+  }
+  return success();
+}
+
+LogicalResult SplitOp::verify() {
+  RankedTensorType input = plainType(getInput());
+  if (failed(verifyRows(*this, "input", input)))
+    return failure();
+  if (getResults().empty())
+    return emitOpError() << "expected at least one result";
+  int64_t width = 0;
+  for (auto [i, value] : llvm::enumerate(getResults())) {
+    RankedTensorType type = plainType(value);
+    if (failed(verifyRows(*this, "result", type)) ||
+        failed(verifySameRows(*this, "input", input.getDimSize(0), "result",
+                              type.getDimSize(0))))
+      return failure();
+    if (type.getElementType() != input.getElementType())
+      return emitOpError() << "result " << i << " is " << type
+                           << ", the input is " << input;
+    std::optional<int64_t> sum = checkedAdd(width, type.getDimSize(1));
+    if (!sum)
+      return emitOpError() << "the columns do not fit an int64_t";
+    width = *sum;
+  }
+  if (width != input.getDimSize(1))
+    return emitOpError() << "results have " << width
+                         << " columns, the input has " << input.getDimSize(1)
+                         << " [C8]";
+  return success();
+}
+
+LogicalResult RopeOp::verify() {
+  RankedTensorType input = plainType(getInput()), table = plainType(getTable());
+  RankedTensorType positions = plainType(getPositions());
+  int64_t headDim = getHeadDim();
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyRows(*this, "input", input)) ||
+      failed(verifySameType(*this, getInput(), getResult())) ||
+      failed(verifyIndices(*this, "positions", positions)) ||
+      failed(verifySameRows(*this, "input", input.getDimSize(0), "positions",
+                            positions.getDimSize(0))) ||
+      failed(verifyPositive(*this, "head_dim", headDim)))
+    return failure();
+  if (input.getDimSize(1) % headDim != 0)
+    return emitOpError() << "row of " << input.getDimSize(1)
+                         << " values does not divide into heads of " << headDim;
+  if (table.getRank() != 2 || !table.hasStaticShape() ||
+      !table.getElementType().isF32())
+    return emitOpError() << "table is " << table
+                         << ", expected [positions, 2 * half] in f32 [P6]";
+  if (table.getDimSize(1) < 2 || table.getDimSize(1) % 2 != 0 ||
+      table.getDimSize(1) > headDim)
+    return emitOpError() << "table rotates " << table.getDimSize(1)
+                         << " values of a head, expected an even number of at "
+                            "most "
+                         << headDim << " [P6]";
+  return success();
+}
+
+/// q and k, v are heads side by side.
+static LogicalResult verifyHeads(AttentionOp op, StringRef what,
+                                 RankedTensorType type, int64_t heads) {
+  int64_t headDim = op.getHeadDim();
+  if (failed(verifyRows(op, what, type)))
+    return failure();
+  std::optional<int64_t> width = checkedMul(heads, headDim);
+  if (!width || type.getDimSize(1) != *width)
+    return op.emitOpError() << what << " is " << type << ", expected " << heads
+                            << " heads of " << headDim << " [P11]";
+  return success();
+}
+
+LogicalResult AttentionOp::verify() {
+  RankedTensorType query = plainType(getQ());
+  int64_t qHeads = getQHeads(), kvHeads = getKvHeads();
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyPositive(*this, "q_heads", qHeads)) ||
+      failed(verifyPositive(*this, "kv_heads", kvHeads)) ||
+      failed(verifyPositive(*this, "head_dim", getHeadDim())) ||
+      failed(verifyHeads(*this, "q", query, qHeads)) ||
+      failed(verifySameType(*this, getQ(), getResult())))
+    return failure();
+  if (qHeads % kvHeads != 0)
+    return emitOpError() << qHeads << " query heads do not share " << kvHeads
+                         << " key heads evenly [W3b]";
+  if (int64_t(getWindow()) < 0)
+    return emitOpError() << "window is " << int64_t(getWindow())
+                         << ", expected 0 (all keys) or more";
+  float scale = getScale().convertToFloat();
+  if (!(scale > 0) || !std::isfinite(scale))
+    return emitOpError() << "scale " << llvm::formatv("{0:g}", scale).str()
+                         << " is not positive and finite";
+  if (bool(getK()) != bool(getV()))
+    return emitOpError() << "has only one of k and v";
+  if (bool(getK()) == bool(getCache()))
+    return emitOpError() << (getCache() ? "has k, v and a cache"
+                                        : "has neither k, v nor a cache")
+                         << ", expected one or the other [P7]";
+  if (bool(getKScale()) != bool(getVScale()))
+    return emitOpError() << "has one scale, expected those of k and v [P8]";
+  for (Value value : {getKScale(), getVScale()})
+    if (value && !q::isScalarTensor(value.getType()))
+      return emitOpError() << "cache scale is " << value.getType()
+                           << ", expected one float [P8]";
+  if (Value k = getK()) {
+    for (auto [name, value] : {std::pair<StringRef, Value>("k", k), {"v", getV()}})
+      if (failed(verifyHeads(*this, name, plainType(value), kvHeads)) ||
+          failed(verifySameRows(*this, "q", query.getDimSize(0), name,
+                                plainType(value).getDimSize(0))))
+        return failure();
+    return success();
+  }
+  q::KvType cache = getCache().getType();
+  if (cache.getHeads() != kvHeads || cache.getDim() != int64_t(getHeadDim()))
+    return emitOpError() << "reads " << kvHeads << " heads of "
+                         << int64_t(getHeadDim()) << ", the cache is " << cache
+                         << " [P7]";
+  if (bool(getKScale()) != (cache.getLayout() == q::KvLayout::FP8E4M3))
+    return emitOpError() << "the cache is " << cache
+                         << (getKScale() ? ", which has no scales [P7a]"
+                                         : ", expected scales of k and v "
+                                           "[P7a]");
+  return success();
+}
+
+LogicalResult SelectRowsOp::verify() {
+  RankedTensorType input = plainType(getInput());
+  RankedTensorType rows = plainType(getRows());
+  RankedTensorType result = plainType(getResult());
+  if (failed(verifyRows(*this, "input", input)) ||
+      failed(verifyRows(*this, "result", result)) ||
+      failed(verifyIndices(*this, "rows", rows)) ||
+      failed(verifySameRows(*this, "result", result.getDimSize(0), "rows",
+                            rows.getDimSize(0))))
+    return failure();
+  if (input.getElementType() != result.getElementType() ||
+      input.getDimSize(1) != result.getDimSize(1))
+    return emitOpError() << "result is " << result
+                         << ", its rows are not those of " << input;
+  return success();
+}
+
+LogicalResult LmHeadOp::verify() {
+  RankedTensorType result = plainType(getResult());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyProduct(*this, getInput().getType(), getWeight().getType(),
+                           result, getMethodAttr(), getContractAttr())))
+    return failure();
+  if (!result.getElementType().isF32())
+    return emitOpError() << "result is " << result
+                         << ", logits are f32 [P16]";
+  return success();
+}
