@@ -418,18 +418,26 @@ void printJson(const Checkpoint &checkpoint, const Summary &summary,
                         {"dtype", storedTypeName(line.example->type)},
                         {"shape", line.example->shape},
                         {"count", line.count}});
-  if (everyTensor) {
-    ordered_json &tensors = root["tensors"] = ordered_json::array();
-    for (const TensorInfo &tensor : table.all())
-      tensors.push_back({{"name", tensor.name},
-                         {"dtype", storedTypeName(tensor.type)},
-                         {"shape", tensor.shape},
-                         {"bytes", tensor.bytes},
-                         {"offset", tensor.offset},
-                         {"file", baseName(table.files[tensor.file])}});
-  }
   // A path may be no UTF-8, on which `dump` would throw otherwise.
-  out << root.dump(-1, ' ', false, json::error_handler_t::replace) << '\n';
+  std::string text = root.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (everyTensor) {
+    // Row by row: as a tree 100,000 tensors would take longer than reading
+    // them.
+    text.back() = ',';
+    out << text << "\"tensors\":[";
+    const char *separator = "";
+    for (const TensorInfo &tensor : table.all()) {
+      out << std::exchange(separator, ",")
+          << "{\"name\":" << dumpJson(tensor.name) << ",\"dtype\":\""
+          << storedTypeName(tensor.type)
+          << "\",\"shape\":" << printShape(tensor)
+          << ",\"bytes\":" << tensor.bytes << ",\"offset\":" << tensor.offset
+          << ",\"file\":" << dumpJson(baseName(table.files[tensor.file]))
+          << '}';
+    }
+    text = "]}";
+  }
+  out << text << '\n';
 }
 
 } // namespace
