@@ -8,8 +8,7 @@
 //
 // What follows lower-to-host: LLVM IR, an object, a shared object without
 // imports (runtime/abi.h), and the file that a user runs. Nothing here calls
-// a compiler, assembler or linker of the machine, and everything but the last
-// step happens in memory.
+// a compiler, assembler or linker of the machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,53 +16,47 @@
 #define OCTET_HOSTCODE_HOSTCODE_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/DialectRegistry.h"
 #include "octet/Support/Status.h"
-#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
 
-namespace octet::host {
+namespace octet {
 
-/// Bytes of one section of the payload (runtime/README.md).
-struct Section {
-  std::string name; ///< 1 to 15 characters
-  std::span<const std::byte> data;
-};
-
-/// The translations to LLVM IR that the functions below need.
-void registerTranslations(mlir::DialectRegistry &registry);
-
-/// LLVM IR as text, as translated and before LLVM's own passes: a reader finds
-/// the vector arithmetic of each row kernel under its name.
+/// The LLVM IR of a program, optimised, as text: the vector arithmetic of each
+/// row kernel stands under its name, once a SIMD level.
 /// \param module  after lower-to-host.
 /// \returns an internal error if something of another dialect is left.
 Result<std::string> emitLLVM(mlir::ModuleOp module);
 
-/// An optimised, position-independent ELF object. Each function keeps the
-/// processor of its own attributes, so one object serves all SIMD levels.
+/// The position-independent x86-64 object of a program. Each function is
+/// compiled for the processor that its own attributes name.
 /// \returns an internal error if the object refers to a symbol that it does
 /// not define, naming the symbol.
 Result<std::vector<char>> emitObject(mlir::ModuleOp module);
 
-/// The object as a shared object that exports `octet_program` and imports
-/// nothing.
+/// Links an object into a shared object that exports `octet_program` and
+/// imports nothing.
+/// \returns a machine error if the temporary folder cannot be written.
 Result<std::vector<char>> linkProgram(std::span<const char> object);
 
-/// Writes a program file, for `octet-run FILE`: the payload alone.
-/// \param path      replaced when complete; on an error nothing is left.
-/// \param sections  beside `program`: tokenizer.json, generation.
+/// A named part of the payload (runtime/README.md).
+struct PayloadSection {
+  std::string name; ///< 1 to 15 characters
+  std::vector<char> bytes;
+};
+
+/// Writes the payload alone, for `octet-run PROGRAM`.
+/// \param path  replaced when complete; on an error nothing is left behind.
 Status writeProgram(const std::string &path, std::span<const char> program,
-                    std::span<const Section> sections);
+                    std::span<const PayloadSection> sections);
 
-/// Writes an executable: `runner`, then the payload.
-/// \param runner  an octet-run without payload: embeddedRunner() of Runner.h.
-Status writeExecutable(const std::string &path,
-                       std::span<const std::byte> runner,
-                       std::span<const char> program,
-                       std::span<const Section> sections);
+/// Writes the runner that is embedded in the compiler (link OctetRunner), then
+/// the payload; mode 755 as the umask allows.
+/// \returns an internal error in a tool that does not link OctetRunner.
+Status writeExecutable(const std::string &path, std::span<const char> program,
+                       std::span<const PayloadSection> sections);
 
-} // namespace octet::host
+} // namespace octet
 
 #endif // OCTET_HOSTCODE_HOSTCODE_H
