@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# Part of the Octet project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The `bash` blocks of each example's README, run as they stand."""
+import os
+import re
+from pathlib import Path
+
+from octet_test import BIN, TestCase, main
+
+SOURCE = Path(__file__).resolve().parents[2]
+READMES = sorted((SOURCE / "examples").glob("*/README.md"))
+
+
+class Examples(TestCase):
+    def test_there_are_some(self):
+        self.assertGreaterEqual(len(READMES), 3)
+
+
+def add(readme):
+    def test(self):
+        blocks = re.findall(r"^```bash\n(.*?)^```", readme.read_text(),
+                            re.M | re.S)
+        self.assertTrue(blocks)
+        place = self.dir / readme.parent.name
+        place.mkdir()
+        self.call("bash", "-euo", "pipefail", "-c", "".join(blocks), cwd=place,
+                  env=os.environ | {
+                      "SOURCE": str(SOURCE), "PYTHONDONTWRITEBYTECODE": "1",
+                      "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"})
+    setattr(Examples, f"test_{readme.parent.name.replace('-', '_')}", test)
+
+
+for one in READMES:
+    add(one)
+
+if __name__ == "__main__":
+    main()

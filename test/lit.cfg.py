@@ -1,0 +1,63 @@
+"""Configuration of the lit suites: tools, substitutions, features.
+
+Substitutions   %python, %shared (OCTET_SHARED_DIR), and lit's own %s, %S, %t
+Features        shared      OCTET_SHARED_DIR is there
+                octet, octet-opt, octet-run, octet-reduce, octet-lsp-server
+                            that tool is built
+                avx2, avx512, avx512bf16, amx      of this machine
+OCTET_CHECK_ROUNDTRIP=1 in the environment makes each octet-opt verify that what
+it reads survives printing and parsing.
+"""
+
+import os
+from pathlib import Path
+
+import lit.formats
+
+config.name = "octet"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs"]
+config.test_source_root = config.octet_test_source
+config.test_exec_root = config.octet_test_build
+
+# Tools are found on PATH, ours first: FileCheck, not, count are LLVM's.
+config.environment["PATH"] = os.pathsep.join(
+    [config.octet_tools, config.llvm_tools, os.environ.get("PATH", "")])
+for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "ASAN_OPTIONS",
+             "UBSAN_OPTIONS", "LSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
+
+config.substitutions.append(("%python", f'"{config.python}"'))
+config.substitutions.append(("%shared", config.octet_shared))
+if os.environ.get("OCTET_CHECK_ROUNDTRIP"):
+    config.substitutions.append(
+        (r"(?<![\w/.%-])octet-opt(?![\w-])", "octet-opt --verify-roundtrip"))
+
+if config.octet_shared and Path(config.octet_shared).is_dir():
+    config.available_features.add("shared")
+else:
+    lit_config.note("OCTET_SHARED_DIR is not set or not there: tests that "
+                    "REQUIRE shared are skipped")
+for tool in ("octet", "octet-opt", "octet-run", "octet-reduce",
+             "octet-lsp-server"):
+    if Path(config.octet_tools, tool).exists():
+        config.available_features.add(tool)
+
+
+def cpu_flags():
+    """The processor's features as Linux names them."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return set()
+    return {flag for line in text.splitlines() if line.startswith("flags")
+            for flag in line.split(":", 1)[1].split()}
+
+
+for feature, flag in (("avx2", "avx2"), ("avx512", "avx512f"),
+                      ("avx512bf16", "avx512_bf16"), ("amx", "amx_tile")):
+    if flag in cpu_flags():
+        config.available_features.add(feature)
