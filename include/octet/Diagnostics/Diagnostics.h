@@ -1,0 +1,73 @@
+//===- Diagnostics.h - Errors of passes as a user reads them ----*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Imported operators carry a fused location of module path (a NameLoc) and
+// file. MLIR's printer shows the file only; the `octet` driver shows the path:
+//
+//   error: model.layers.0.mlp.down_proj: no 'weight_scale_inv' … [W6]
+//   note:  model.safetensors: has …
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_DIAGNOSTICS_DIAGNOSTICS_H
+#define OCTET_DIAGNOSTICS_DIAGNOSTICS_H
+
+#include "mlir/IR/Diagnostics.h"
+#include "octet/Support/Status.h"
+#include <map>
+
+namespace octet {
+
+/// The module path that a location names: the first NameLoc of it, escaped.
+/// Empty if it names none.
+std::string getModulePath(mlir::Location loc);
+
+/// Emits an error of code without IR as a diagnostic, notes included. Its text
+/// has the status's own subject; without one the location's path is shown.
+/// \returns failure, or success if there is no error.
+mlir::LogicalResult emitStatus(mlir::Location loc, const Status &status);
+mlir::LogicalResult emitStatus(mlir::Operation *op, const Status &status);
+
+/// Prints the diagnostics of a context in the form of STYLE section 7 while it
+/// lives. A text whose part before the first `: ` is one word or an option has
+/// its subject; any other gets the module path of its location. Of errors and
+/// warnings of one rule the first ten are printed, then how many more there
+/// were.
+class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
+public:
+  DiagnosticPrinter(mlir::MLIRContext *context, llvm::raw_ostream &os);
+  ~DiagnosticPrinter();
+
+  /// Prints the counts of what was held back. The destructor does it too.
+  void finish();
+
+  /// Errors so far, printed or held back.
+  unsigned getNumErrors() const { return numErrors; }
+
+  /// How many of one rule are printed.
+  static constexpr unsigned kMaxOfOneRule = 10;
+
+private:
+  void print(mlir::Diagnostic &diagnostic);
+
+  mlir::MLIRContext *context;
+  llvm::raw_ostream &os;
+  bool printedOps;
+  unsigned numErrors = 0;
+  /// `error: [W6]` to how many there were.
+  std::map<std::string, unsigned> counts;
+};
+
+/// Lets the context's passes emit remarks, all kinds, and prints each as
+/// `remark: MODULE: text [RULE]`.
+mlir::LogicalResult printRemarks(mlir::MLIRContext &context,
+                                 llvm::raw_ostream &os);
+
+} // namespace octet
+
+#endif // OCTET_DIAGNOSTICS_DIAGNOSTICS_H

@@ -1,0 +1,226 @@
+//===- QuantMethods.h - The method registry ---------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// What a checkpoint's quantisation config says, and what follows from it for
+// one module: the method (what the stored codes mean, C1-C15) and the operand
+// contract (what the kernel reads, B1-B4). No MLIR: `octet check`, the importer
+// and resolve-quant-methods call the same functions, so that a rule has one
+// wording.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_QUANTMETHODS_QUANTMETHODS_H
+#define OCTET_QUANTMETHODS_QUANTMETHODS_H
+
+#include "octet/Checkpoint/Checkpoint.h"
+#include "octet/QuantMethods/NameMatcher.h"
+#include "octet/QuantMethods/Target.h"
+#include "octet/Support/Status.h"
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+//===----------------------------------------------------------------------===//
+// Granularity, scheme, contract
+//===----------------------------------------------------------------------===//
+
+/// Which elements share a scale (W1, P3).
+struct Granularity {
+  enum class Kind { PerTensor, PerChannel, PerToken, Block };
+  Kind kind = Kind::PerTensor;
+  int64_t blockN = 0, blockK = 0; ///< in elements, only of a block
+
+  static Granularity perTensor() { return {Kind::PerTensor}; }
+  static Granularity perChannel() { return {Kind::PerChannel}; }
+  static Granularity perToken() { return {Kind::PerToken}; }
+  static Granularity block(int64_t n, int64_t k) {
+    return {Kind::Block, n, k};
+  }
+  bool isBlock() const { return kind == Kind::Block; }
+  bool operator==(const Granularity &) const = default;
+};
+
+/// Where an activation's scale comes from (C4).
+enum class Activation { None, Static, Dynamic };
+
+/// What a config says of a group of modules.
+struct Scheme {
+  /// The weight's granularity. `fp8` without a block size leaves per-tensor or
+  /// per-channel to the stored scale's shape (C3): `anyGranularity`.
+  Granularity weight;
+  bool anyGranularity = false;
+  Activation activation = Activation::Dynamic;
+};
+
+/// Operand contract of one operator (section 4): what its kernel reads.
+struct Contract {
+  bool quantized = false;
+  Granularity weight;
+  std::optional<Granularity> activation; ///< none: weight-only
+  bool isStatic = false;                 ///< the activation's scale is stored
+  bool ue8m0 = false; ///< activation scales are powers of two (N4, P3)
+  bool operator==(const Contract &) const = default;
+};
+
+//===----------------------------------------------------------------------===//
+// The config
+//===----------------------------------------------------------------------===//
+
+/// The JSON object that C1 found, and where it stood.
+struct FoundConfig {
+  nlohmann::json fields;
+  std::string source; ///< "config.json: quantization_config", for messages
+};
+
+/// C1: `quantization_config`, `text_config.quantization_config`,
+/// `compression_config`, then hf_quant_config.json. `null` counts as absent.
+/// \returns nothing for an unquantised checkpoint; an input error if what
+/// stands there is no object.
+Result<std::optional<FoundConfig>>
+findQuantConfig(const nlohmann::json &config,
+                const nlohmann::json &hfQuantConfig);
+
+/// One target group of a compressed-tensors config.
+struct SchemeGroup {
+  std::string name;
+  Scheme scheme;
+  bool allLinears = false; ///< the class name `Linear` is among the targets
+  NameList paths;          ///< module paths
+  NameList patterns;       ///< `re:` patterns
+};
+
+/// A quantisation config as one method of the registry reads it.
+struct QuantConfig {
+  std::string method;  ///< registry name of the semantics (C2, C3)
+  std::string source;  ///< where it stood; empty if only the user named it
+  /// The checkpoint holds quantised codes (C4). Otherwise weights are quantised
+  /// while loading (W10).
+  bool serialized = true;
+  /// The scheme of every linear that no list names; only without groups.
+  std::optional<Scheme> scheme;
+  std::vector<SchemeGroup> groups;
+  NameList ignore;
+  bool ue8m0 = false; ///< scale_fmt: ue8m0 (P3)
+  /// What declares an FP8 KV cache (`kv_cache_scheme is 'static'`), or empty.
+  std::string kvCache;
+  /// Fields that could change results and are not understood (C15), and
+  /// oddities that were settled.
+  std::vector<ErrorInfo> warnings;
+
+  const SchemeGroup *findGroup(std::string_view name) const;
+};
+
+/// Reads a config by the method it names, or by the one the user named.
+/// \param found        what C1 found; null: an unquantised checkpoint.
+/// \param userMethod   `--quantization`, or empty (C3).
+/// \param target       the family that the registry entry is for.
+/// \returns nothing if the checkpoint is unquantised and the user named no
+/// method; an input error with its rule: unknown method (C2), a method that is
+/// not built for this target (C2), a method that cannot read this layout (C3),
+/// a field of the wrong type or value (C4), C5.
+Result<std::optional<QuantConfig>>
+readQuantConfig(const FoundConfig *found, std::string_view userMethod,
+                const Target &target);
+
+/// The method runs on the target: the compute capability of section 2 (C9).
+Status checkMethodTarget(std::string_view method, const Target &target,
+                         std::string_view option);
+
+/// Names of methods that the registry runs for a family, sorted.
+std::vector<std::string_view> getMethodNames(TargetFamily family);
+
+/// What the config says of one module (C7, C8): "" where its default applies,
+/// "ignored: FIELD[i] 'ENTRY'", "group: NAME", or "no group" where groups exist
+/// and none names it.
+/// \param fused          the run-time module it is a shard of, or "".
+/// \param fusedIsStored  that name is itself a module of the checkpoint, so the
+///                       entry names that and not this shard.
+Result<std::string> declareModule(QuantConfig &config, std::string_view module,
+                                  std::string_view fused, bool fusedIsStored);
+
+//===----------------------------------------------------------------------===//
+// One module
+//===----------------------------------------------------------------------===//
+
+/// A tensor as a header describes it.
+struct StoredTensor {
+  StoredType type;
+  std::vector<int64_t> shape;
+  /// "F32 [3, 2]".
+  std::string describe() const;
+  bool operator==(const StoredTensor &) const = default;
+};
+
+/// What the checkpoint stores and declares for one linear.
+struct ModuleFacts {
+  std::string module; ///< its path, for messages
+  std::string file;   ///< file that holds the weight, for notes; may be empty
+  /// By the last component of the tensor's name.
+  std::map<std::string, StoredTensor, std::less<>> tensors;
+  std::string declared; ///< what declareModule said
+  bool isLmHead = false;
+};
+
+/// How one module is quantised, as stored.
+struct ResolvedModule {
+  bool quantized = false;
+  std::string method = "unquantized";
+  Granularity weight;
+  StoredType scaleType = StoredType::F32;
+  std::string scaleName;  ///< `weight_scale_inv` or `weight_scale`
+  Activation activation = Activation::None;
+  bool ue8m0 = false;
+  bool whileLoading = false; ///< W10: stored plain, quantised while loading
+  std::vector<ErrorInfo> notes; ///< C13: what was settled by the headers
+};
+
+/// Last components of tensor names that belong to a linear of a method built
+/// here: consumed, or judged by resolveModule.
+bool isKnownLinearTensor(std::string_view name);
+
+/// Decides the method of one linear from config and headers, and refuses what
+/// they contradict (C11, C13, W1, W2, W6).
+/// \param config  null for an unquantised checkpoint without `--quantization`.
+Result<ResolvedModule> resolveModule(const QuantConfig *config,
+                                     const ModuleFacts &facts);
+
+/// The shape of the scale of an [n, k] weight (W1).
+std::vector<int64_t> getScaleShape(const Granularity &granularity, int64_t n,
+                                   int64_t k);
+
+/// Which contract a method has on a target (B1-B4).
+struct ContractQuery {
+  bool fused = false;           ///< a module of more than one shard (B3)
+  bool quantizeActivation = true; ///< not `--activation-quant off`
+  bool requantMax = false;
+};
+/// \param numerics  the target whose contracts are followed.
+/// \returns an input error for a contract that needs a loading rewrite which is
+/// not built.
+Result<Contract> contractFor(const ResolvedModule &method,
+                             const Target &numerics,
+                             const ContractQuery &query,
+                             std::string_view module);
+
+//===----------------------------------------------------------------------===//
+// KV cache
+//===----------------------------------------------------------------------===//
+
+/// `name`, relative to the attention module, is a scale of its KV cache under
+/// any of the spellings of W2: `k_scale`, `kv_scale`, `k_proj.k_scale`,
+/// `qkv_proj.v_scale`, `k_proj.output_scale`, …
+bool isKvScaleName(std::string_view name);
+
+} // namespace octet
+
+#endif // OCTET_QUANTMETHODS_QUANTMETHODS_H

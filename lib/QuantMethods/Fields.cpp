@@ -1,0 +1,177 @@
+//===- Fields.cpp - Typed access to a quantisation config -----------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fields.h"
+#include "octet/Support/Escape.h"
+#include <charconv>
+
+using namespace octet;
+
+const nlohmann::json *Fields::find(std::string_view name) {
+  known.emplace(name);
+  auto found = object.find(name);
+  return found == object.end() || found->is_null() ? nullptr : &*found;
+}
+
+Status Fields::error(std::string_view name, std::string message,
+                     std::string rule) const {
+  return inputError(source + "." + std::string(name), std::move(message),
+                    std::move(rule));
+}
+
+Result<std::optional<std::string>> Fields::getString(std::string_view name) {
+  const nlohmann::json *value = find(name);
+  if (!value)
+    return std::optional<std::string>();
+  if (!value->is_string())
+    return error(name, std::string("is a ") + value->type_name() +
+                           ", expected a string");
+  return std::optional(value->get<std::string>());
+}
+
+Result<std::optional<bool>> Fields::getBool(std::string_view name) {
+  const nlohmann::json *value = find(name);
+  if (!value)
+    return std::optional<bool>();
+  if (!value->is_boolean())
+    return error(name, std::string("is a ") + value->type_name() +
+                           ", expected true or false");
+  return std::optional(value->get<bool>());
+}
+
+/// Nothing for a number that is no integer or does not fit.
+static std::optional<int64_t> toInteger(const nlohmann::json &value) {
+  if (value.is_number_unsigned()) {
+    uint64_t number = value.get<uint64_t>();
+    if (number > uint64_t(INT64_MAX))
+      return std::nullopt;
+    return int64_t(number);
+  }
+  if (value.is_number_integer())
+    return value.get<int64_t>();
+  return std::nullopt;
+}
+
+Result<std::optional<int64_t>> Fields::getInteger(std::string_view name) {
+  const nlohmann::json *value = find(name);
+  if (!value)
+    return std::optional<int64_t>();
+  std::optional<int64_t> number = toInteger(*value);
+  if (!number)
+    return error(name, "is " + escapeName(dumpJson(*value)) +
+                           ", expected an integer");
+  return std::optional(*number);
+}
+
+Result<std::optional<Fields>> Fields::getObject(std::string_view name) {
+  const nlohmann::json *value = find(name);
+  if (!value)
+    return std::optional<Fields>();
+  if (!value->is_object())
+    return error(name, std::string("is a ") + value->type_name() +
+                           ", expected an object");
+  return std::optional<Fields>(
+      Fields(*value, source + "." + escapeName(name)));
+}
+
+Result<std::optional<Granularity>> Fields::getBlock(std::string_view name) {
+  const nlohmann::json *value = find(name);
+  if (!value)
+    return std::optional<Granularity>();
+  std::optional<int64_t> n, k;
+  if (value->is_array() && value->size() == 2) {
+    n = toInteger((*value)[0]);
+    k = toInteger((*value)[1]);
+  } else if (value->is_string()) {
+    const std::string text = value->get<std::string>();
+    size_t x = text.find('x');
+    auto parse = [](std::string_view part) -> std::optional<int64_t> {
+      int64_t number = 0;
+      const char *end = part.data() + part.size();
+      auto [stop, error] = std::from_chars(part.data(), end, number);
+      if (error != std::errc() || stop != end)
+        return std::nullopt;
+      return number;
+    };
+    if (x != std::string::npos) {
+      n = parse(std::string_view(text).substr(0, x));
+      k = parse(std::string_view(text).substr(x + 1));
+    }
+  }
+  constexpr int64_t kMaxBlock = int64_t(1) << 30;
+  if (!n || !k || *n < 1 || *k < 1 || *n > kMaxBlock || *k > kMaxBlock)
+    return error(name, "is " + escapeName(dumpJson(*value)) +
+                           ", expected two positive integers [bn, bk]");
+  return std::optional(Granularity::block(*n, *k));
+}
+
+Result<NameList> Fields::getNames(std::string_view name) {
+  known.emplace(name);
+  return NameList::read(object, name, source);
+}
+
+void Fields::ignore(std::initializer_list<std::string_view> names) {
+  for (std::string_view name : names)
+    known.emplace(name);
+}
+
+void Fields::reportUnknown(std::vector<ErrorInfo> &warnings) const {
+  for (const auto &[key, value] : object.items()) {
+    // Nothing is switched on by `null`, `false` or an empty list.
+    if (known.count(key) || value.is_null() || value == false ||
+        ((value.is_array() || value.is_object()) && value.empty()))
+      continue;
+    ErrorInfo warning;
+    warning.subject = source + "." + escapeName(key);
+    warning.message = "unknown field with value " +
+                      escapeName(dumpJson(value)) +
+                      " is not used; it could change results";
+    warning.rule = "C15";
+    warnings.push_back(std::move(warning));
+  }
+}
+
+static std::string toLower(std::string text) {
+  for (char &c : text)
+    if (c >= 'A' && c <= 'Z')
+      c = char(c - 'A' + 'a');
+  return text;
+}
+
+/// One of the two fields.
+static Status readKvField(Fields &fields, std::string_view name,
+                          std::string &declared) {
+  const nlohmann::json *value = fields.find(name);
+  if (!value)
+    return Status::success();
+  std::string text = escapeName(dumpJson(*value));
+  if (value->is_string()) {
+    std::string word = toLower(value->get<std::string>());
+    if (word == "fp8" || word == "static" || word == "fp8_e4m3") {
+      declared = std::string(name) + " is " + quoteName(value->get<std::string>());
+      return Status::success();
+    }
+    if (word == "none" || word == "auto" || word.empty())
+      return Status::success();
+  } else if (value->is_object()) {
+    auto bits = value->find("num_bits"), type = value->find("type");
+    if (bits != value->end() && *bits == 8 && type != value->end() &&
+        *type == "float") {
+      declared = std::string(name) + " is " + text;
+      return Status::success();
+    }
+  }
+  return fields.error(name, "is " + text +
+                                ", expected 'static', 'FP8' or an object with "
+                                "num_bits 8 and type float");
+}
+
+Status octet::readKvCache(Fields &fields, std::string &declared) {
+  OCTET_TRY(readKvField(fields, "kv_cache_scheme", declared));
+  return readKvField(fields, "kv_cache_quant_algo", declared);
+}

@@ -1,0 +1,296 @@
+//===- Registry.cpp - The method registry ---------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// One table, keyed by method and target family (C2). An entry without a reader
+// is a method that this compiler knows and does not run yet.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Fields.h"
+#include "octet/Support/Escape.h"
+#include <algorithm>
+#include <array>
+
+using namespace octet;
+
+namespace {
+
+struct MethodEntry {
+  std::string_view name;
+  TargetFamily family;
+  /// Smallest compute capability times ten; 0 on the CPU, which runs every
+  /// method (C9).
+  int minCapability;
+  MethodReader read;
+};
+
+constexpr TargetFamily kCpu = TargetFamily::Cpu, kCuda = TargetFamily::Cuda;
+
+/// Sorted by name, then family. 80 is the least that any kernel runs on.
+constexpr std::array kMethods = {
+    MethodEntry{"auto-round", kCpu, 0, nullptr},
+    MethodEntry{"auto-round", kCuda, 80, nullptr},
+    MethodEntry{"awq", kCpu, 0, nullptr},
+    MethodEntry{"awq", kCuda, 80, nullptr},
+    MethodEntry{"awq_marlin", kCpu, 0, nullptr},
+    MethodEntry{"awq_marlin", kCuda, 80, nullptr},
+    MethodEntry{"compressed-tensors", kCpu, 0, readCompressedTensors},
+    MethodEntry{"compressed-tensors", kCuda, 80, readCompressedTensors},
+    MethodEntry{"fbgemm_fp8", kCpu, 0, nullptr},
+    MethodEntry{"fbgemm_fp8", kCuda, 80, nullptr},
+    MethodEntry{"fp8", kCpu, 0, readFp8},
+    MethodEntry{"fp8", kCuda, 80, readFp8},
+    MethodEntry{"gguf", kCpu, 0, nullptr},
+    MethodEntry{"gguf", kCuda, 80, nullptr},
+    MethodEntry{"gptq", kCpu, 0, nullptr},
+    MethodEntry{"gptq", kCuda, 80, nullptr},
+    MethodEntry{"gptq_marlin", kCpu, 0, nullptr},
+    MethodEntry{"gptq_marlin", kCuda, 80, nullptr},
+    MethodEntry{"modelopt", kCpu, 0, nullptr},
+    MethodEntry{"modelopt", kCuda, 80, nullptr},
+    MethodEntry{"modelopt_fp4", kCpu, 0, nullptr},
+    MethodEntry{"modelopt_fp4", kCuda, 80, nullptr},
+    MethodEntry{"mxfp4", kCpu, 0, nullptr},
+    MethodEntry{"mxfp4", kCuda, 80, nullptr},
+    MethodEntry{"mxfp8", kCpu, 0, nullptr},
+    MethodEntry{"mxfp8", kCuda, 100, nullptr},
+    MethodEntry{"quark", kCpu, 0, nullptr},
+    MethodEntry{"quark", kCuda, 80, nullptr},
+    MethodEntry{"unquantized", kCpu, 0, nullptr},
+    MethodEntry{"unquantized", kCuda, 80, nullptr},
+    MethodEntry{"w8a8_fp8", kCpu, 0, readW8A8Fp8},
+    MethodEntry{"w8a8_fp8", kCuda, 89, readW8A8Fp8},
+    MethodEntry{"w8a8_int8", kCpu, 0, nullptr},
+    MethodEntry{"w8a8_int8", kCuda, 80, nullptr},
+};
+
+} // namespace
+
+static const MethodEntry *findMethod(std::string_view name,
+                                     TargetFamily family) {
+  for (const MethodEntry &entry : kMethods)
+    if (entry.name == name && entry.family == family)
+      return &entry;
+  return nullptr;
+}
+
+std::vector<std::string_view> octet::getMethodNames(TargetFamily family) {
+  std::vector<std::string_view> names;
+  for (const MethodEntry &entry : kMethods)
+    if (entry.family == family && entry.read)
+      names.push_back(entry.name);
+  return names;
+}
+
+static std::string toLower(std::string_view text) {
+  std::string lower(text);
+  for (char &c : lower)
+    if (c >= 'A' && c <= 'Z')
+      c = char(c - 'A' + 'a');
+  return lower;
+}
+
+/// "'a', 'b' and 'c'".
+static std::string joinNames(const std::vector<std::string_view> &names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i)
+      text += i + 1 == names.size() ? " and " : ", ";
+    text += "'" + std::string(names[i]) + "'";
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Finding the config (C1, C14)
+//===----------------------------------------------------------------------===//
+
+/// The object at `object[key]`; null if absent or JSON null.
+static Result<const nlohmann::json *>
+findObject(const nlohmann::json &object, std::string_view key,
+           const std::string &source) {
+  auto found = object.find(key);
+  if (found == object.end() || found->is_null())
+    return static_cast<const nlohmann::json *>(nullptr);
+  if (!found->is_object())
+    return inputError(source,
+                      std::string("is a ") + found->type_name() +
+                          ", expected an object",
+                      "C1");
+  return &*found;
+}
+
+Result<std::optional<FoundConfig>>
+octet::findQuantConfig(const nlohmann::json &config,
+                       const nlohmann::json &hfQuantConfig) {
+  std::string source = "config.json: quantization_config";
+  OCTET_TRY_ASSIGN(const nlohmann::json *found,
+                   findObject(config, "quantization_config", source));
+  if (!found) {
+    OCTET_TRY_ASSIGN(
+        const nlohmann::json *text,
+        findObject(config, "text_config", "config.json: text_config"));
+    source = "config.json: text_config.quantization_config";
+    if (text) {
+      OCTET_TRY_ASSIGN(found, findObject(*text, "quantization_config", source));
+    }
+  }
+  if (!found) {
+    source = "config.json: compression_config";
+    OCTET_TRY_ASSIGN(found, findObject(config, "compression_config", source));
+  }
+  if (!found && hfQuantConfig.is_object()) {
+    source = "hf_quant_config.json: quantization";
+    OCTET_TRY_ASSIGN(found, findObject(hfQuantConfig, "quantization", source));
+  }
+  if (!found)
+    return std::optional<FoundConfig>();
+  return std::optional(FoundConfig{*found, source});
+}
+
+/// The registry name that a config names; names are compared whole, ignoring
+/// case (C14).
+static Result<std::string> getDeclaredMethod(const FoundConfig &found) {
+  Fields fields(found.fields, found.source);
+  OCTET_TRY_ASSIGN(std::optional<std::string> method,
+                   fields.getString("quant_method"));
+  OCTET_TRY_ASSIGN(std::optional<std::string> algorithm,
+                   fields.getString("quant_algo"));
+  std::string name = toLower(method.value_or(""));
+  if (!method && algorithm)
+    name = "modelopt";
+  // The older place of a compressed-tensors config has no method field.
+  if (!method && !algorithm && found.fields.contains("config_groups"))
+    name = "compressed-tensors";
+  if (name == "modelopt" && algorithm) {
+    std::string word = toLower(*algorithm);
+    if (word == "nvfp4")
+      return std::string("modelopt_fp4");
+    if (word == "mxfp8")
+      return std::string("mxfp8");
+  }
+  if (name.empty())
+    return inputError(found.source,
+                      "has neither quant_method nor quant_algo; expected the "
+                      "name of a method",
+                      "C2");
+  return name;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading it (C2, C3)
+//===----------------------------------------------------------------------===//
+
+Status octet::cannotReadLayout(std::string_view method,
+                               const FoundConfig *found,
+                               std::string_view foundMethod, std::string why) {
+  return inputError("--quantization " + std::string(method),
+                    "cannot read this checkpoint's layout, which is " +
+                        (found ? "'" + escapeName(foundMethod) + "' (" +
+                                     found->source + ")"
+                               : std::string("unquantised")) +
+                        "; " + why,
+                    "C3");
+}
+
+static Result<const MethodEntry *> getMethod(const std::string &name,
+                                             const std::string &subject,
+                                             const Target &target) {
+  const MethodEntry *entry = findMethod(name, target.family);
+  if (entry && entry->read)
+    return entry;
+  std::string built = joinNames(getMethodNames(target.family));
+  if (entry && name != "unquantized")
+    return inputError(subject,
+                      "method '" + name + "' is not built yet for target " +
+                          target.name + "; built are " + built,
+                      "C2");
+  std::vector<std::string_view> valid;
+  for (const MethodEntry &each : kMethods)
+    if (each.family == target.family && each.name != "unquantized")
+      valid.push_back(each.name);
+  return inputError(subject,
+                    "no method is called " + quoteName(name) +
+                        "; valid for target " + target.name + " are " +
+                        joinNames(valid),
+                    "C2");
+}
+
+Result<std::optional<QuantConfig>>
+octet::readQuantConfig(const FoundConfig *found, std::string_view userMethod,
+                       const Target &target) {
+  std::string declared;
+  if (found) {
+    OCTET_TRY_ASSIGN(declared, getDeclaredMethod(*found));
+  }
+  std::string name = userMethod.empty() ? declared : toLower(userMethod);
+  if (name.empty())
+    return std::optional<QuantConfig>();
+
+  std::string subject = userMethod.empty()
+                            ? found->source + ".quant_method"
+                            : "--quantization " + escapeName(userMethod);
+  OCTET_TRY_ASSIGN(const MethodEntry *entry, getMethod(name, subject, target));
+  // What the checkpoint says has to be a known method even if it is overridden,
+  // or nobody could tell whether the layout can be read.
+  if (found && declared != name && !findMethod(declared, target.family)) {
+    OCTET_TRY_ASSIGN(entry, getMethod(declared, found->source + ".quant_method",
+                                      target));
+  }
+  OCTET_TRY_ASSIGN(QuantConfig config,
+                   entry->read(found, declared, !userMethod.empty()));
+  return std::optional(std::move(config));
+}
+
+const SchemeGroup *QuantConfig::findGroup(std::string_view name) const {
+  for (const SchemeGroup &group : groups)
+    if (group.name == name)
+      return &group;
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Targets (C9)
+//===----------------------------------------------------------------------===//
+
+/// "'fp8' and 'compressed-tensors' with weights widened to BF16", or "nothing".
+static std::string describeRuns(const Target &target) {
+  std::vector<std::string_view> names;
+  for (const MethodEntry &entry : kMethods)
+    if (entry.family == target.family && entry.read &&
+        target.capability >= entry.minCapability)
+      names.push_back(entry.name);
+  if (names.empty())
+    return "no method runs there";
+  return joinNames(names) + (names.size() == 1 ? " runs there" : " run there") +
+         (target.lacksFp8Products() ? " with weights widened to BF16" : "");
+}
+
+Status octet::checkMethodTarget(std::string_view method, const Target &target,
+                                std::string_view option) {
+  const MethodEntry *entry = findMethod(method, target.family);
+  if (!entry)
+    return internalError(std::string(method), "method without registry entry");
+  if (target.capability >= entry->minCapability)
+    return Status::success();
+  Target least;
+  least.family = TargetFamily::Cuda;
+  least.capability = entry->minCapability;
+  std::string what = method == "unquantized"
+                         ? std::string("an unquantised model")
+                         : "method '" + std::string(method) + "'";
+  return inputError(
+      std::string(option) + " " + target.name,
+      what + " needs compute capability " + least.capabilityText() +
+          " or higher, " + target.name + " is " + target.capabilityText() +
+          "; " + describeRuns(target) + ", and " + what +
+          " runs on cpu and from sm_" + std::to_string(least.capability) +
+          " on",
+      "C9");
+}
