@@ -1,0 +1,348 @@
+//===- Dot.h - Tiles of dot products along K --------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The arithmetic of every product, and with it the order of its additions (B5).
+//
+//   y[i, j] = sum over segments of  sumLanes( sum over chunks of  x[i, chunk] * w[j, chunk] )
+//
+// A chunk is 64 elements of K, the last of a block or row filled up with zeros. Each (i, j) has one
+// accumulator of 16 lanes, whatever the tile; a segment is at most kSegmentChunks chunks, or the
+// whole blocks that fit in, and its sum is added to y in FP32. With block scales (N6) the lanes of a
+// block's partial are multiplied by sx * sw and added to the accumulator, one rounding.
+// So no result depends on the tile, the rows beside it, or the thread.
+//
+// Two families:
+//   Fma   operands widened to F32, fused multiply-add; lane l takes element 16 s + l of step s.
+//   Dot   operands exact in BF16 (BF16 or E4M3), VDPBF16PS, at level bf16 only; lane l takes the
+//         pair 2 l, 2 l + 1 of step s. E4M3 weights come in the order that their look-up leaves them
+//         (kPermuted); x is packed in the order of w. The instruction reads subnormal BF16 as zero.
+//
+// A third family (AMX tiles) would bring its own Step and pack functions and the same loop over
+// segments.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_RUNTIME_KERNELS_CPU_DOT_H
+#define OCTET_RUNTIME_KERNELS_CPU_DOT_H
+
+#include "runtime/kernels/cpu/Simd.h"
+
+namespace octet::rt::OCTET_LEVEL_NAMESPACE {
+namespace {
+
+constexpr int64_t kChunk = 64;
+constexpr int64_t kSegmentChunks = 16;
+
+//===----------------------------------------------------------------------===//
+// Families: how 64 elements become kSteps operand vectors
+//===----------------------------------------------------------------------===//
+
+struct FmaFamily {
+  static constexpr int kSteps = 4;
+  OCTET_INLINE VF multiplyAdd(VF acc, VI x, VI w) { return fma((VF)x, (VF)w, acc); }
+
+  template <typename T>
+  OCTET_INLINE void expand(const T *p, VI out[kSteps]) {
+    for (int s = 0; s < kSteps; ++s)
+      out[s] = (VI)widen(p + 16 * s);
+  }
+  /// x in the order of W's expand: always the natural one here.
+  template <typename W, typename T>
+  OCTET_INLINE void expandLike(const T *p, VI out[kSteps]) {
+    expand(p, out);
+  }
+};
+
+#if OCTET_SIMD_LEVEL == 2
+
+/// The two bytes of the BF16 of each E4M3 magnitude (N1).
+struct WidenTable {
+  alignas(64) uint8_t high[128];
+  alignas(64) uint8_t low[128];
+};
+constexpr WidenTable makeWidenTable() {
+  WidenTable t{};
+  for (int code = 0; code < 128; ++code) {
+    int exponent = code >> 3, mantissa = code & 7, bits = 0;
+    if (code == 0x7F) {
+      bits = 0x7FC0;
+    } else if (exponent > 0) {
+      bits = (exponent + 120) << 7 | mantissa << 4;
+    } else if (mantissa > 0) { // mantissa * 2^-9, normalised
+      int top = mantissa >= 4 ? 2 : mantissa >= 2 ? 1 : 0;
+      bits = (127 - 9 + top) << 7 | ((mantissa << (7 - top)) & 0x7F);
+    }
+    t.high[code] = static_cast<uint8_t>(bits >> 8);
+    t.low[code] = static_cast<uint8_t>(bits & 0xFF);
+  }
+  return t;
+}
+constexpr WidenTable kWidenTable = makeWidenTable();
+
+/// Whether a type's chunks come in the order of the look-up.
+template <typename T>
+constexpr bool kPermuted = false;
+template <>
+constexpr bool kPermuted<E4M3> = true;
+
+OCTET_INLINE void permuteChunk(VI v[2]) {
+  const VH a = (VH)v[0], b = (VH)v[1];
+  v[0] = (VI)__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 32,
+                                     33, 34, 35, 36, 37, 38, 39, 48, 49, 50, 51, 52, 53, 54, 55);
+  v[1] = (VI)__builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
+                                     31, 40, 41, 42, 43, 44, 45, 46, 47, 56, 57, 58, 59, 60, 61, 62,
+                                     63);
+}
+OCTET_INLINE void unpermuteChunk(VI v[2]) {
+  const VH a = (VH)v[0], b = (VH)v[1];
+  v[0] = (VI)__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 32, 33, 34, 35, 36, 37, 38, 39, 8,
+                                     9, 10, 11, 12, 13, 14, 15, 40, 41, 42, 43, 44, 45, 46, 47);
+  v[1] = (VI)__builtin_shufflevector(a, b, 16, 17, 18, 19, 20, 21, 22, 23, 48, 49, 50, 51, 52, 53, 54,
+                                     55, 24, 25, 26, 27, 28, 29, 30, 31, 56, 57, 58, 59, 60, 61, 62,
+                                     63);
+}
+
+struct DotFamily {
+  static constexpr int kSteps = 2;
+  OCTET_INLINE VF multiplyAdd(VF acc, VI x, VI w) {
+    return (VF)_mm512_dpbf16_ps((__m512)acc, (__m512bh)x, (__m512bh)w);
+  }
+
+  OCTET_INLINE void expand(const BF16 *p, VI out[kSteps]) {
+    out[0] = load<VI>(p);
+    out[1] = load<VI>(p + 32);
+  }
+  /// Two byte look-ups give the halves of 64 values; interleaving them leaves in out[0] the
+  /// elements 0-7, 16-23, 32-39, 48-55 and in out[1] the others.
+  OCTET_INLINE void expand(const E4M3 *p, VI out[kSteps]) {
+    const __m512i code = load<__m512i>(p);
+    __m512i high = _mm512_permutex2var_epi8(load<__m512i>(kWidenTable.high), code,
+                                            load<__m512i>(kWidenTable.high + 64));
+    const __m512i low = _mm512_permutex2var_epi8(load<__m512i>(kWidenTable.low), code,
+                                                 load<__m512i>(kWidenTable.low + 64));
+    // high | (code & 0x80)
+    high = _mm512_ternarylogic_epi32(high, code, _mm512_set1_epi8(static_cast<char>(0x80)), 0xF8);
+    out[0] = (VI)_mm512_unpacklo_epi8(low, high);
+    out[1] = (VI)_mm512_unpackhi_epi8(low, high);
+  }
+
+  template <typename W, typename T>
+  OCTET_INLINE void expandLike(const T *p, VI out[kSteps]) {
+    expand(p, out);
+    if constexpr (kPermuted<W> && !kPermuted<T>)
+      permuteChunk(out);
+    if constexpr (!kPermuted<W> && kPermuted<T>)
+      unpermuteChunk(out);
+  }
+};
+
+#endif // OCTET_SIMD_LEVEL == 2
+
+//===----------------------------------------------------------------------===//
+// Chunks of K
+//===----------------------------------------------------------------------===//
+
+/// Where the chunks of a row lie. Without block scales, one block of length k.
+struct ChunkMap {
+  int64_t k;
+  int64_t block;          // elements
+  int64_t blocks;         // cdiv(k, block)
+  int64_t chunksPerBlock; // cdiv(block, kChunk)
+  int64_t chunks;         // of a row
+  int64_t segmentChunks;  // of each segment but the last
+
+  ChunkMap(int64_t k, int64_t block) : k(k), block(maxOf<int64_t>(block, 1)) {
+    block = this->block;
+    blocks = ceilDiv(k, block);
+    chunksPerBlock = ceilDiv(block, kChunk);
+    chunks = blocks ? (blocks - 1) * chunksPerBlock + ceilDiv(k - (blocks - 1) * block, kChunk) : 0;
+    segmentChunks = blocks <= 1 ? kSegmentChunks
+                                : maxOf<int64_t>(1, kSegmentChunks / chunksPerBlock) * chunksPerBlock;
+  }
+  /// The first element of a chunk and how many it has.
+  int64_t begin(int64_t chunk) const {
+    return chunk / chunksPerBlock * block + chunk % chunksPerBlock * kChunk;
+  }
+  int64_t length(int64_t chunk) const {
+    const int64_t b = chunk / chunksPerBlock;
+    const int64_t first = begin(chunk);
+    return minOf(first + kChunk, minOf((b + 1) * block, k)) - first;
+  }
+  /// Chunk c is elements [64 c, 64 c + 64), but for the end of the row.
+  bool contiguous() const { return blocks <= 1 || block % kChunk == 0; }
+};
+
+/// Expands a chunk of `count` elements at `p`, zeros behind them, in the order of W.
+template <typename Family, typename W, typename T>
+OCTET_INLINE void expandChunk(const T *p, int64_t count, VI *out) {
+  if (count == kChunk) {
+    Family::template expandLike<W>(p, out);
+    return;
+  }
+  T copy[kChunk];
+  memset(copy, 0, sizeof copy);
+  memcpy(copy, p, static_cast<size_t>(count) * sizeof(T));
+  Family::template expandLike<W>(copy, out);
+}
+
+/// Packs `rows` rows of `stride` elements into [cdiv(rows, tile)][chunk][tile][kSteps] vectors, rows
+/// behind the last as zeros.
+template <typename Family, typename W, typename T>
+static void packRows(const T *p, int64_t rows, int64_t stride, int64_t tile, const ChunkMap &map,
+                     VI *out) {
+  for (int64_t t = 0; t < rows; t += tile) {
+    for (int64_t c = 0; c < map.chunks; ++c) {
+      const int64_t first = map.begin(c), count = map.length(c);
+      for (int64_t r = 0; r < tile; ++r, out += Family::kSteps) {
+        if (t + r < rows)
+          expandChunk<Family, W>(p + (t + r) * stride + first, count, out);
+        else
+          for (int s = 0; s < Family::kSteps; ++s)
+            out[s] = VI{};
+      }
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tiles
+//===----------------------------------------------------------------------===//
+
+/// Rows of W that packRows has expanded.
+template <typename Family, int NR>
+struct PackedRows {
+  const VI *p; // of the tile
+  static constexpr bool kStepwise = true;
+
+  OCTET_INLINE VI get(const PackedRows &w, int64_t chunk, int row, int step) {
+    return w.p[(chunk * NR + row) * Family::kSteps + step];
+  }
+};
+
+/// Rows of W as the checkpoint or the cache has them; `map.contiguous()`.
+template <typename Family, typename T, int NR>
+struct DirectRows {
+  const T *row[NR];
+  const T *tail[NR]; // 64 elements each, read for chunk `tailChunk`
+  int64_t tailChunk; // -1 if the last chunk is whole
+  static constexpr bool kStepwise = false;
+
+  OCTET_INLINE void get(const DirectRows &w, int64_t chunk, int r, VI out[Family::kSteps]) {
+    const T *p = chunk == w.tailChunk ? w.tail[r] : w.row[r] + chunk * kChunk;
+    Family::expand(p, out);
+  }
+};
+
+/// The scales of a tile: sx[i, b] * sw[j, b] is at row[j][b * stride + i].
+template <int NR>
+struct TileScales {
+  const float *row[NR];
+  int64_t stride;
+};
+
+/// out[i * ld + j] (+)= the segment [first, first + chunks) of x rows i and w rows j.
+/// x is [chunk][MR][kSteps], from the row's beginning.
+template <typename Family, int MR, int NR, bool kBlocked, typename Rows>
+OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chunks,
+                          int64_t chunksPerBlock, const TileScales<NR> &scales, float *out,
+                          int64_t ld) {
+  constexpr int S = Family::kSteps;
+  VF total[MR][NR];
+  VF part[MR][NR];
+  for (int i = 0; i < MR; ++i)
+    for (int j = 0; j < NR; ++j)
+      total[i][j] = part[i][j] = VF{};
+
+  auto accumulate = [&](int64_t c) __attribute__((always_inline)) {
+    const VI *xc = x + c * (MR * S);
+    if constexpr (Rows::kStepwise) {
+#pragma GCC unroll 4
+      for (int s = 0; s < S; ++s) {
+        VI xs[MR];
+#pragma GCC unroll 8
+        for (int i = 0; i < MR; ++i)
+          xs[i] = xc[i * S + s];
+#pragma GCC unroll 8
+        for (int j = 0; j < NR; ++j) {
+          const VI ws = Rows::get(w, c, j, s);
+#pragma GCC unroll 8
+          for (int i = 0; i < MR; ++i)
+            part[i][j] = Family::multiplyAdd(part[i][j], xs[i], ws);
+        }
+      }
+    } else {
+#pragma GCC unroll 8
+      for (int j = 0; j < NR; ++j) {
+        VI ws[S];
+        Rows::get(w, c, j, ws);
+#pragma GCC unroll 4
+        for (int s = 0; s < S; ++s)
+#pragma GCC unroll 8
+          for (int i = 0; i < MR; ++i)
+            part[i][j] = Family::multiplyAdd(part[i][j], xc[i * S + s], ws[s]);
+      }
+    }
+  };
+
+  const int64_t end = first + chunks;
+  if constexpr (kBlocked) {
+    // Promote to the FP32 accumulator after each block (N6).
+    for (int64_t c = first, b = first / chunksPerBlock; c < end; ++b) {
+      const int64_t blockEnd = minOf(end, c + chunksPerBlock);
+      for (; c < blockEnd; ++c)
+        accumulate(c);
+#pragma GCC unroll 8
+      for (int j = 0; j < NR; ++j) {
+        const float *s = scales.row[j] + b * scales.stride;
+#pragma GCC unroll 8
+        for (int i = 0; i < MR; ++i) {
+          total[i][j] = fma(part[i][j], splat(s[i]), total[i][j]);
+          part[i][j] = VF{};
+        }
+      }
+    }
+  } else {
+    for (int64_t c = first; c < end; ++c)
+      accumulate(c);
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 8
+      for (int j = 0; j < NR; ++j)
+        total[i][j] = part[i][j];
+  }
+
+#pragma GCC unroll 8
+  for (int i = 0; i < MR; ++i) {
+#pragma GCC unroll 8
+    for (int j = 0; j < NR; j += 4) {
+      float sums[4];
+      constexpr int last = NR - 1;
+      sumLanes4(total[i][j], total[i][minOf(j + 1, last)], total[i][minOf(j + 2, last)],
+                total[i][minOf(j + 3, last)], sums);
+      for (int jj = j; jj < NR && jj < j + 4; ++jj)
+        out[i * ld + jj] = first == 0 ? sums[jj - j] : out[i * ld + jj] + sums[jj - j];
+    }
+  }
+}
+
+/// Whole rows: every segment in order.
+template <typename Family, int MR, int NR, bool kBlocked, typename Rows>
+OCTET_INLINE void dotTileRow(const VI *x, const Rows &w, const ChunkMap &map,
+                             const TileScales<NR> &scales, float *out, int64_t ld) {
+  int64_t first = 0;
+  do {
+    const int64_t count = minOf(map.segmentChunks, map.chunks - first);
+    dotTile<Family, MR, NR, kBlocked>(x, w, first, count, map.chunksPerBlock, scales, out, ld);
+    first += count;
+  } while (first < map.chunks);
+}
+
+} // namespace
+} // namespace octet::rt::OCTET_LEVEL_NAMESPACE
+
+#endif // OCTET_RUNTIME_KERNELS_CPU_DOT_H
