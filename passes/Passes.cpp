@@ -9,10 +9,9 @@
 #include "passes/Passes.h"
 
 namespace octet {
-namespace {
+
 #define GEN_PASS_REGISTRATION
 #include "passes/Passes.h.inc"
-} // namespace
 
 void registerPasses() {
 #ifdef OCTET_HAVE_ResolveQuantMethods

@@ -1,0 +1,210 @@
+//===- InsertQuantization.cpp - Where values are rounded ------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Relies on: linears have contracts, and those with a static activation scale
+// an `input_scale`; attentions of an FP8 cache have both of its scales
+// (materialize-weights).
+//
+// Holds after: a linear whose contract quantises its activation reads a
+// q.quantize of exactly that granularity (P3); linears that read one value
+// alike share it. An attention reads a `!q.kv` that a q.kv_write before it has
+// written (P7a), in the layout of P7b. Nothing else is rounded.
+//
+//   %y = model.linear %x, %w input_scale(%s : tensor<f32>) {contract = #q.contract<… activation = per_tensor static>, …}
+//   %a = model.attention %q, %k : …, v %v : … of %b[%l] {…}
+//
+//   %qx = q.quantize %x, %s : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf8E4M3FN, per_tensor, f32>
+//   %y = model.linear %qx, %w {…}
+//   %c = q.kv_cache[%l] : !q.kv<bf16, page = 64, heads = 2, dim = 64>
+//   q.kv_write %k, %v, %c at %slots : …
+//   %a = model.attention %q cache(%c : …) of %b[%l] {…}
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Model/ModelOps.h"
+#include "dialects/Quant/QuantOps.h"
+#include "passes/KvLayout.h"
+#include "passes/ModulePaths.h"
+#include "passes/Passes.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace octet {
+#define GEN_PASS_DEF_INSERTQUANTIZATION
+#include "passes/Passes.h.inc"
+} // namespace octet
+
+using namespace mlir;
+using namespace octet;
+
+namespace {
+
+constexpr llvm::StringLiteral kFlag = "octet-insert-quantization";
+
+/// How a linear's activation is rounded (P3); no granularity: not at all.
+struct Rounding {
+  q::GranularityAttr granularity;
+  bool isStatic = false;
+  bool ue8m0 = false;
+};
+
+/// The checkpoint's `scale_fmt: ue8m0` holds on every target (P3, C4).
+bool declaresUe8m0(q::ConfigAttr config) {
+  auto format = config ? config.getFields().getAs<StringAttr>("scale_fmt")
+                       : StringAttr();
+  return format && format.getValue().equals_insensitive("ue8m0");
+}
+
+Rounding decideRounding(q::ContractAttr contract, bool checkpointUe8m0) {
+  if (!contract || !contract.quantizesActivation())
+    return {};
+  Rounding rounding;
+  rounding.granularity = contract.getActivation();
+  rounding.isStatic = contract.getIsStatic();
+  // Powers of two are for scales that are computed, group by group.
+  rounding.ue8m0 = !rounding.isStatic &&
+                   (contract.getUe8m0() ||
+                    (checkpointUe8m0 && rounding.granularity.isBlock()));
+  return rounding;
+}
+
+/// What two linears of a block have in common if they share a rounding: value,
+/// granularity, static scale, ue8m0.
+using RoundingKey = std::tuple<Block *, Value, Attribute, Value, int>;
+
+struct InsertQuantization
+    : public octet::impl::InsertQuantizationBase<InsertQuantization> {
+  using InsertQuantizationBase::InsertQuantizationBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    rounded.clear();
+    checkpointUe8m0 =
+        declaresUe8m0(module->getAttrOfType<q::ConfigAttr>("q.config"));
+
+    SmallVector<Operation *> products;
+    SmallVector<std::pair<model::AttentionOp, KvDecision>> attentions;
+    bool refused = false;
+    module.walk([&](Operation *op) {
+      if (isa<model::LinearOp, model::LmHeadOp>(op)) {
+        refused |= failed(checkProduct(op));
+        products.push_back(op);
+      } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
+        if (attention.getCache())
+          return; // has its cache already
+        attentions.emplace_back(attention, decideKvLayout(attention, kvCache));
+        refused |= failed(checkAttention(attention, attentions.back().second));
+      }
+    });
+    if (refused)
+      return signalPassFailure();
+
+    for (Operation *op : products)
+      roundInput(op);
+    bool said = false;
+    for (auto &[op, decision] : attentions) {
+      // One flag, one remark: the first attention stands for all.
+      if (!decision.remark.empty() && !std::exchange(said, true))
+        emitMissed(op, kFlag, "kv-layout",
+                   nameModule(op) + ": " + decision.remark);
+      useCache(op, decision.layout);
+    }
+  }
+
+private:
+  static q::ContractAttr getContract(Operation *op) {
+    return op->getAttrOfType<q::ContractAttr>("contract");
+  }
+
+  /// The value a product reads may be rounded already (a pass that runs twice).
+  static bool isRounded(Operation *op) {
+    return isa<q::TensorType>(op->getOperand(0).getType());
+  }
+
+  LogicalResult checkProduct(Operation *op) {
+    Rounding rounding = decideRounding(getContract(op), checkpointUe8m0);
+    if (!rounding.isStatic || isRounded(op))
+      return success();
+    auto linear = dyn_cast<model::LinearOp>(op);
+    if (linear && linear.getInputScale())
+      return success();
+    return op->emitError() << nameModule(op)
+                           << ": its contract has a static activation scale, "
+                              "but it has no input_scale; materialize-weights "
+                              "gives it one [P3]";
+  }
+
+  LogicalResult checkAttention(model::AttentionOp op,
+                               const KvDecision &decision) {
+    if (!decision.problem.empty())
+      return op.emitError() << nameModule(op) << ": " << decision.problem;
+    if (decision.layout == q::KvLayout::FP8E4M3 && !op.getKScale())
+      return op.emitError()
+             << nameModule(op)
+             << ": its cache is fp8_e4m3, but it has no scales of keys and "
+                "values; materialize-weights gives it some [P8]";
+    return success();
+  }
+
+  void roundInput(Operation *op) {
+    Rounding rounding = decideRounding(getContract(op), checkpointUe8m0);
+    if (!rounding.granularity || isRounded(op))
+      return;
+    Value input = op->getOperand(0);
+    auto linear = dyn_cast<model::LinearOp>(op);
+    Value scale = rounding.isStatic ? linear.getInputScale() : Value();
+    Value &value = rounded[RoundingKey(op->getBlock(), input, rounding.granularity,
+                                       scale, rounding.ue8m0)];
+    if (value) {
+      ++numShared;
+    } else {
+      OpBuilder builder(op);
+      auto type = cast<RankedTensorType>(input.getType());
+      auto result = q::TensorType::get(
+          type.getShape(), builder.getType<Float8E4M3FNType>(),
+          rounding.granularity, builder.getF32Type());
+      value = q::QuantizeOp::create(builder, op->getLoc(), result, input,
+                                    scale, rounding.ue8m0);
+      ++numQuantize;
+    }
+    op->setOperand(0, value);
+    // The scale travels with the codes from here on.
+    if (linear && linear.getInputScale())
+      linear.getInputScaleMutable().clear();
+  }
+
+  /// Writes the step's keys and values to the cache and reads them from there.
+  void useCache(model::AttentionOp op, q::KvLayout layout) {
+    OpBuilder builder(op);
+    Location loc = op.getLoc();
+    auto type = q::KvType::get(&getContext(), layout, kKvPage,
+                               op.getKvHeads(), op.getHeadDim());
+    Value cache = q::KvCacheOp::create(builder, loc, type, op.getLayer());
+    auto slotsType = RankedTensorType::get(
+        {cast<RankedTensorType>(op.getK().getType()).getDimSize(0)},
+        builder.getI32Type());
+    Value slots = model::FieldOp::create(builder, loc, slotsType,
+                                         model::Field::Slots, op.getBatch());
+    // Scales that are loaded for a cache that a test's option makes plain.
+    if (layout != q::KvLayout::FP8E4M3) {
+      op.getKScaleMutable().clear();
+      op.getVScaleMutable().clear();
+    }
+    q::KvWriteOp::create(builder, loc, op.getK(), op.getV(), cache, slots,
+                         op.getKScale(), op.getVScale());
+    op.getKMutable().clear();
+    op.getVMutable().clear();
+    op.getCacheMutable().assign(cache);
+  }
+
+  llvm::DenseMap<RoundingKey, Value> rounded;
+  bool checkpointUe8m0 = false;
+};
+
+} // namespace

@@ -1,0 +1,135 @@
+//===- KvLayout.cpp - Which layout a KV cache has -------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/KvLayout.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "octet/Support/Escape.h"
+
+using namespace mlir;
+using namespace octet;
+
+KvScaleNames octet::findKvScales(q::StoredAttr stored) {
+  if (!stored)
+    return {};
+  auto findFirst = [&](ArrayRef<StringRef> names) {
+    for (StringRef name : names)
+      if (stored.getTensor(name))
+        return name;
+    return StringRef();
+  };
+  KvScaleNames names;
+  names.k = findFirst({"k_scale", "k_proj.k_scale", "qkv_proj.k_scale",
+                       "k_proj.output_scale", "kv_scale"});
+  names.v = findFirst({"v_scale", "v_proj.v_scale", "qkv_proj.v_scale",
+                       "v_proj.output_scale"});
+  return names;
+}
+
+/// Reads one of C4's two fields: absent and null declare nothing.
+static KvDeclaration readKvField(q::ConfigAttr config, StringRef name) {
+  Attribute value = config.getFields().get(name);
+  if (!value || isa<UnitAttr>(value))
+    return {};
+  KvDeclaration declaration;
+  declaration.source = (config.getSource() + "." + name).str();
+  std::string found;
+  if (auto word = dyn_cast<StringAttr>(value)) {
+    StringRef text = word.getValue();
+    if (text.empty() || text.equals_insensitive("none") ||
+        text.equals_insensitive("auto"))
+      return {};
+    // `static` names the scheme and leaves the format to the method: FP8.
+    declaration.isFp8 = text.equals_insensitive("fp8") ||
+                        text.equals_insensitive("fp8_e4m3") ||
+                        text.equals_insensitive("static");
+    found = quoteName(text);
+  } else if (auto object = dyn_cast<DictionaryAttr>(value)) {
+    auto bits = object.getAs<IntegerAttr>("num_bits");
+    auto type = object.getAs<StringAttr>("type");
+    declaration.isFp8 = bits && bits.getInt() == 8 && type &&
+                        type.getValue().equals_insensitive("float");
+    found = (bits ? std::to_string(bits.getInt()) + " bits" : "no num_bits") +
+            " of type " + (type ? quoteName(type.getValue()) : "unknown");
+  } else {
+    found = "neither a word nor an object";
+  }
+  if (!declaration.isFp8)
+    declaration.problem = declaration.source + " is " + found +
+                          ", expected FP8 or 8 bits of type 'float'";
+  return declaration;
+}
+
+KvDeclaration octet::readKvDeclaration(q::ConfigAttr config,
+                                       q::StoredAttr stored) {
+  if (config)
+    for (StringRef name : {"kv_cache_quant_algo", "kv_cache_scheme"}) {
+      KvDeclaration declaration = readKvField(config, name);
+      if (!declaration.source.empty())
+        return declaration;
+    }
+  KvScaleNames names = findKvScales(stored);
+  KvDeclaration declaration;
+  if (names.any()) {
+    declaration.isFp8 = true;
+    declaration.source =
+        ("the stored " + (names.k.empty() ? names.v : names.k)).str();
+  }
+  return declaration;
+}
+
+/// The layout that stores the activation dtype as it is.
+static q::KvLayout getPlainLayout(Type dtype) {
+  if (dtype.isBF16())
+    return q::KvLayout::BF16;
+  return dtype.isF16() ? q::KvLayout::F16 : q::KvLayout::F32;
+}
+
+KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
+                                 q::ConfigAttr config, q::StoredAttr stored) {
+  KvDeclaration declaration = readKvDeclaration(config, stored);
+  KvDecision decision;
+  decision.layout = declaration.isFp8 ? q::KvLayout::FP8E4M3
+                                      : getPlainLayout(dtype);
+  if (flag.empty() || flag == "auto") {
+    if (!declaration.problem.empty())
+      decision.problem =
+          declaration.problem + "; --kv-cache " +
+          q::stringifyKvLayout(getPlainLayout(dtype)).str() +
+          " keeps the cache in the activation dtype [C4]";
+    return decision;
+  }
+  std::optional<q::KvLayout> asked = q::symbolizeKvLayout(flag);
+  if (!asked) {
+    decision.problem = "--kv-cache is " + quoteName(flag) +
+                       ", the cache of grouped-query attention is auto, bf16, "
+                       "f16, f32 or fp8_e4m3 [P7a]";
+    return decision;
+  }
+  if (*asked != decision.layout || !declaration.problem.empty()) {
+    decision.remark = "the KV cache is " + flag.str() + " as --kv-cache says; ";
+    if (declaration.source.empty())
+      decision.remark += "the checkpoint declares none, so that auto would be " +
+                         q::stringifyKvLayout(decision.layout).str() + " [P7b]";
+    else
+      decision.remark += declaration.source + " declares " +
+                         (declaration.isFp8 ? "fp8_e4m3" : "another layout") +
+                         " [P7b]";
+  }
+  decision.layout = *asked;
+  return decision;
+}
+
+KvDecision octet::decideKvLayout(model::AttentionOp op, StringRef flag) {
+  auto module = op->getParentOfType<ModuleOp>();
+  model::SettingsAttr settings = model::getSettings(op);
+  if (flag.empty() && settings)
+    flag = settings.getKvCache();
+  return decideKvLayout(flag, op.getResult().getType().getElementType(),
+                        module->getAttrOfType<q::ConfigAttr>("q.config"),
+                        op.getKvAttr());
+}

@@ -1,0 +1,244 @@
+//===- VerifyPrecisionPolicy.cpp - The precision ledger as a check --------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Relies on: insert-quantization has written every rounding as an operator.
+//
+// Holds after: the same IR. Values are rounded to FP8 only where section 5 of
+// the specification says so: the input of a quantised linear and an FP8 KV
+// cache. Embedding, norms, RoPE, residual sums, attention's operands and the
+// trace never read a value that came through FP8; lm_head is quantised only if
+// the checkpoint stores it so.
+//
+//   %h1 = model.add %h, %o : tensor<?x256xbf16>          where %o is
+//   %o = q.dequantize %c : … -> tensor<?x256xbf16>       is an error [P2]
+//
+// A later operator (router, indexer, collective) is a line of `kPolicy`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Model/ModelOps.h"
+#include "dialects/Quant/QuantOps.h"
+#include "passes/ModulePaths.h"
+#include "passes/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace octet {
+#define GEN_PASS_DEF_VERIFYPRECISIONPOLICY
+#include "passes/Passes.h.inc"
+} // namespace octet
+
+using namespace mlir;
+using namespace octet;
+
+namespace {
+
+/// An operator whose operands stay in the activation dtype, and why.
+struct PolicyRule {
+  StringRef op;
+  StringRef what; ///< the operator in a sentence
+  StringRef rule;
+};
+
+constexpr PolicyRule kPolicy[] = {
+    {"model.embedding", "the embedding is never quantised", "P1"},
+    {"model.add", "a residual sum is in the activation dtype", "P2"},
+    {"model.rms_norm", "a norm and its weight are never quantised", "P5"},
+    {"model.rope", "rotary embedding is in the activation dtype", "P6"},
+    {"model.attention", "attention reads q in the activation dtype", "P11"},
+    {"model.swiglu", "a gated activation is in the activation dtype", "P2"},
+    {"model.split", "the parts of a row stay in its dtype", "P4"},
+    {"model.select_rows", "rows for the logits stay in their dtype", "P16"},
+    {"model.trace", "what is traced is in the activation dtype", "P2"},
+    {"model.output", "the result is never quantised", "P16"},
+};
+
+const PolicyRule *findRule(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  for (const PolicyRule &rule : kPolicy)
+    if (rule.op == name)
+      return &rule;
+  return nullptr;
+}
+
+bool isFp8(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return isa<q::TensorType>(type) ||
+         (tensor && q::isStorageType(tensor.getElementType()) &&
+          isa<FloatType>(tensor.getElementType()));
+}
+
+/// How an operand came through FP8, or empty: by its type, by a dequantize, or
+/// because the slot it reads is filled from codes.
+std::string describeFp8(Value value, ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (isFp8(value.getType())) {
+    os << "is " << value.getType();
+  } else if (auto dequantize = value.getDefiningOp<q::DequantizeOp>()) {
+    os << "was rounded to " << dequantize.getInput().getType();
+  } else if (auto weight = value.getDefiningOp<q::WeightOp>()) {
+    module.walk([&](q::StoreOp store) {
+      auto from = store.getValue().getDefiningOp<q::DequantizeOp>();
+      if (store.getSlot() != weight.getSlot() || !from || !text.empty())
+        return;
+      os << "is loaded from " << from.getInput().getType();
+    });
+  }
+  return text;
+}
+
+/// Whether a slot's weight is quantised by us while it loads (W10), and so is
+/// not the checkpoint's own decision.
+bool isQuantizedOnLoad(q::WeightOp weight, ModuleOp module) {
+  bool found = false;
+  module.walk([&](q::StoreOp store) {
+    found |= store.getSlot() == weight.getSlot() &&
+             store.getValue().getDefiningOp<q::QuantizeOp>();
+  });
+  return found;
+}
+
+/// One violation: `what` follows the subject.
+LogicalResult refuse(Operation *op, const Twine &what) {
+  InFlightDiagnostic diag = op->emitError() << nameModule(op) << ": " << what;
+  noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
+  return diag;
+}
+
+LogicalResult checkOperands(Operation *op, const PolicyRule &rule,
+                            ModuleOp module) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    std::string how = describeFp8(operand.get(), module);
+    if (!how.empty())
+      return refuse(op, "operand " + Twine(operand.getOperandNumber()) + " " +
+                            how + "; " + rule.what + " [" + rule.rule + "]");
+  }
+  return success();
+}
+
+/// A product reads exactly what its contract says (P3, P4, B3).
+LogicalResult checkProduct(Operation *op, ModuleOp module) {
+  auto contract = op->getAttrOfType<q::ContractAttr>("contract");
+  Value input = op->getOperand(0), weight = op->getOperand(1);
+  auto codes = dyn_cast<q::TensorType>(input.getType());
+  bool wantsCodes = contract && contract.quantizesActivation();
+  if (wantsCodes && !codes)
+    return refuse(op, "reads " + print(input.getType()) +
+                          ", its contract is " + print(contract) +
+                          "; the activation has to be quantised before it "
+                          "[P3]");
+  if (std::string how = describeFp8(input, module); !codes && !how.empty())
+    return refuse(op, "its input " + how +
+                          ", which no contract asks for [P3]");
+  auto quantized = dyn_cast<q::TensorType>(weight.getType());
+  if (contract && contract.isQuantized() &&
+      (!quantized || quantized.getGranularity() != contract.getWeight() ||
+       quantized.getScaleType() != contract.getScale()))
+    return refuse(op, "its weight is " + print(weight.getType()) +
+                          ", its contract is " + print(contract) + " [B3]");
+  if (quantized && (!contract || !contract.isQuantized()))
+    return refuse(op, "its weight is " + print(weight.getType()) +
+                          ", but it has no contract for one [B3]");
+  if (auto linear = dyn_cast<model::LinearOp>(op); linear && linear.getBias()) {
+    std::string how = describeFp8(linear.getBias(), module);
+    if (!how.empty())
+      return refuse(op, "its bias " + how + "; a bias is added in FP32 [N6]");
+  }
+  return success();
+}
+
+/// The logits are in the activation dtype, unless the checkpoint itself stores
+/// a quantised lm_head (P16).
+LogicalResult checkLmHead(model::LmHeadOp op, ModuleOp module) {
+  if (!isa<q::TensorType>(op.getWeight().getType()))
+    return success();
+  auto weight = op.getWeight().getDefiningOp<q::WeightOp>();
+  bool isStored = op.getMethodAttr() && op.getMethodAttr().isQuantized();
+  if (isStored && !(weight && isQuantizedOnLoad(weight, module)))
+    return success();
+  return refuse(op, "its weight is " + print(op.getWeight().getType()) +
+                        ", which the checkpoint does not store; lm_head is "
+                        "quantised only if the checkpoint says so [P16]");
+}
+
+/// Codes go to quantised products only; a value that is rounded and read
+/// otherwise loses precision that no rule allows.
+LogicalResult checkQuantize(q::QuantizeOp op) {
+  for (OpOperand &use : op.getResult().getUses()) {
+    Operation *user = use.getOwner();
+    if (isa<model::LinearOp, model::LmHeadOp>(user) &&
+        use.getOperandNumber() == 0)
+      continue;
+    if (isa<q::DequantizeOp, q::UnpackOp>(user))
+      continue; // checked where its result is read
+    return refuse(user, "operand " + Twine(use.getOperandNumber()) + " is " +
+                            print(op.getResult().getType()) +
+                            "; only the input of a quantised linear is "
+                            "rounded [P3]");
+  }
+  return success();
+}
+
+/// An attention reads the cache's type; keys and values were not rounded
+/// before they were written (P7a).
+LogicalResult checkKvWrite(q::KvWriteOp op, ModuleOp module) {
+  for (Value value : {op.getK(), op.getV()}) {
+    std::string how = describeFp8(value, module);
+    if (!how.empty())
+      return refuse(op, (value == op.getK() ? "k " : "v ") + how +
+                            "; keys and values are rounded once, in the "
+                            "cache's layout [P7a]");
+  }
+  return success();
+}
+
+struct VerifyPrecisionPolicy
+    : public octet::impl::VerifyPrecisionPolicyBase<VerifyPrecisionPolicy> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    bool refused = false;
+    module.walk([&](Operation *op) {
+      auto function = op->getParentOfType<func::FuncOp>();
+      // Weights are rewritten while they load, by W7 to W12, not by section 5.
+      if (!function || function.getSymName() == "load")
+        return;
+      LogicalResult result = success();
+      if (const PolicyRule *rule = findRule(op))
+        result = checkAttentionOr(op, *rule, module);
+      else if (isa<model::LinearOp>(op))
+        result = checkProduct(op, module);
+      else if (auto head = dyn_cast<model::LmHeadOp>(op))
+        result = success(succeeded(checkLmHead(head, module)) &&
+                         succeeded(checkProduct(op, module)));
+      else if (auto quantize = dyn_cast<q::QuantizeOp>(op))
+        result = checkQuantize(quantize);
+      else if (auto write = dyn_cast<q::KvWriteOp>(op))
+        result = checkKvWrite(write, module);
+      else
+        return;
+      ++numChecked;
+      refused |= failed(result);
+    });
+    if (refused)
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+  /// An attention that still has keys and values has not been given its cache,
+  /// so nobody has decided how they are rounded.
+  LogicalResult checkAttentionOr(Operation *op, const PolicyRule &rule,
+                                 ModuleOp module) {
+    if (auto attention = dyn_cast<model::AttentionOp>(op))
+      if (!attention.getCache())
+        return refuse(op, "reads keys and values without a cache, so their "
+                          "layout is not decided [P7b]");
+    return checkOperands(op, rule, module);
+  }
+};
+
+} // namespace

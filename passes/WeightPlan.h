@@ -1,0 +1,60 @@
+//===- WeightPlan.h - How one weight is loaded ------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The decisions of materialize-weights for one tensor: what is read and how it
+// is rewritten to the contract (W1-W10), apart from where it goes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_PASSES_WEIGHTPLAN_H
+#define OCTET_PASSES_WEIGHTPLAN_H
+
+#include "dialects/Model/ModelOps.h"
+#include "dialects/Quant/QuantOps.h"
+
+namespace octet {
+
+/// One tensor to read: a shard, or the whole of an unfused weight.
+struct PartPlan {
+  mlir::StringAttr path;
+  mlir::StringAttr scale; ///< name of its scale's tensor; null: none
+  mlir::Type type;        ///< as stored
+};
+
+/// From what is stored to what the contract asks for.
+struct WeightPlan {
+  std::string problem; ///< not empty: an error, with its subject
+  mlir::StringAttr name;
+  llvm::SmallVector<PartPlan> parts;
+  bool convertScales = false; ///< to the contract's dtype, exact
+  bool quantize = false;      ///< W10
+  bool expandScales = false;  ///< W7
+  mlir::Type type;            ///< of the slot
+};
+
+/// Decides for a weight and the contract of the linear that reads it (null:
+/// none, as for norms).
+WeightPlan planWeight(model::WeightOp op, q::ContractAttr contract);
+
+/// The operators of a plan that has no problem.
+mlir::Value emitWeight(mlir::OpBuilder &builder, mlir::Location loc,
+                       const WeightPlan &plan, mlir::Value index);
+
+/// A static activation scale: the largest of the parts', as one F32 (W9).
+mlir::Value emitInputScale(mlir::OpBuilder &builder, mlir::Location loc,
+                           llvm::ArrayRef<PartPlan> parts, mlir::Value index);
+
+/// Both scales of one layer's FP8 cache (P8) from what is stored below the
+/// attention's path.
+llvm::SmallVector<mlir::Value>
+emitKvScales(mlir::OpBuilder &builder, mlir::Location loc,
+             mlir::StringAttr path, q::StoredAttr stored, mlir::Value index);
+
+} // namespace octet
+
+#endif // OCTET_PASSES_WEIGHTPLAN_H
