@@ -101,8 +101,7 @@ static void addRun(CLI::App &app, Options &o) {
       ->type_name("T")
       ->capture_default_str()
       ->check(CLI::Range(0.0f, 1e6f));
-  verb->add_option("--top-k", s.topK,
-                   "Draw from the K largest logits; 0: all")
+  verb->add_option("--top-k", s.topK, "Draw from the K largest logits; 0: all")
       ->type_name("K")
       ->capture_default_str()
       ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
@@ -220,8 +219,7 @@ static Result<Invocation> findProgram(int argc, char **argv) {
                     std::move(arguments)};
 }
 
-static Status dispatch(const CLI::App &app, Program program,
-                       const Options &o) {
+static Status dispatch(const CLI::App &app, Program program, const Options &o) {
   if (app.got_subcommand("run"))
     return runVerb(std::move(program), o.common, o.run);
   if (app.got_subcommand("logits"))

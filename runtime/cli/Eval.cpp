@@ -46,7 +46,9 @@ Status rt::evalVerb(Program program, const CommonOptions &common,
   OCTET_TRY_ASSIGN(std::vector<float> x, readInput(options.input, info));
   const int64_t rows = int64_t(x.size()) / info.moduleIn;
   OCTET_TRY_ASSIGN(std::vector<float> y, session.engine->evaluate(x, rows));
-  const TensorToWrite out{"y", StoredType::F32, {rows, info.moduleOut},
+  const TensorToWrite out{"y",
+                          StoredType::F32,
+                          {rows, info.moduleOut},
                           std::as_bytes(std::span(y))};
   return writeSafetensors(options.output, {&out, 1});
 }

@@ -51,10 +51,10 @@ static std::string describeDecisions(const json &info) {
   std::string out = "decisions\n";
   for (const json &d : *it)
     if (d.is_object())
-      out += fmt::format("  {}: method {}, weight {}, activation {}, kernel {}\n",
-                         text(d, "module"), text(d, "method"),
-                         text(d, "weight"), text(d, "activation"),
-                         text(d, "kernel"));
+      out +=
+          fmt::format("  {}: method {}, weight {}, activation {}, kernel {}\n",
+                      text(d, "module"), text(d, "method"), text(d, "weight"),
+                      text(d, "activation"), text(d, "kernel"));
   return out;
 }
 
@@ -78,8 +78,8 @@ Status rt::infoVerb(const Program &program, const CommonOptions &,
   line("numerics", text(object, "numerics"));
   line("dtype", text(object, "dtype"));
   line("checkpoint", text(object, "checkpoint"));
-  line("tensors", fmt::format("{}, hash {}", info.tensors.size(),
-                              escapeName(info.hash)));
+  line("tensors",
+       fmt::format("{}, hash {}", info.tensors.size(), escapeName(info.hash)));
   if (!info.isModule)
     line("model", fmt::format("{} layers, hidden {}, vocabulary {}",
                               text(object, "layers"), text(object, "hidden"),
@@ -90,9 +90,10 @@ Status rt::infoVerb(const Program &program, const CommonOptions &,
                      info.kv.layers, info.kv.kvHeads, info.kv.headDim,
                      text(object["kv"], "type"),
                      text(object["memory"], "kv_per_token")));
-  line("limits", fmt::format("context {} tokens, {} sequences and {} tokens "
-                             "a step",
-                             info.maxContext, info.maxSeqs, info.maxStepTokens));
+  line("limits",
+       fmt::format("context {} tokens, {} sequences and {} tokens "
+                   "a step",
+                   info.maxContext, info.maxSeqs, info.maxStepTokens));
   line("memory", fmt::format("weights {} bytes, intermediate values {} bytes",
                              text(object["memory"], "weights"),
                              program.abi->arena_bytes));

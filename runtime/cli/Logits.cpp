@@ -102,12 +102,11 @@ private:
     if (index < 0 || name == "hidden_norm")
       return std::string(name);
     size_t dot = std::min(name.find('.'), name.size());
-    return fmt::format("{}.{}{}", name.substr(0, dot), index,
-                       name.substr(dot));
+    return fmt::format("{}.{}{}", name.substr(0, dot), index, name.substr(dot));
   }
 
-  static void append(TracedTensor &out, int32_t type, int64_t cols,
-                     int64_t row, int64_t count, const void *data) {
+  static void append(TracedTensor &out, int32_t type, int64_t cols, int64_t row,
+                     int64_t count, const void *data) {
     out.integer = type == OCTET_I32;
     out.cols = cols;
     const char *bytes =
@@ -155,8 +154,8 @@ traceWords(const std::vector<std::string> &given, const ProgramInfo &info) {
       std::string names;
       for (const std::string &name : known)
         names += (names.empty() ? "" : ", ") + name;
-      return usageError("--trace", "no trace " + quoteName(word) +
-                                       "; there are " + names);
+      return usageError("--trace",
+                        "no trace " + quoteName(word) + "; there are " + names);
     }
     words.insert(word);
   }
@@ -164,9 +163,8 @@ traceWords(const std::vector<std::string> &given, const ProgramInfo &info) {
 }
 
 /// Pairs each NAME with its NAME.force.
-static Result<std::vector<Prompt>> readPrompts(const std::string &path,
-                                               const Engine &engine,
-                                               int64_t decode) {
+static Result<std::vector<Prompt>>
+readPrompts(const std::string &path, const Engine &engine, int64_t decode) {
   OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readIdsFile(path));
   std::vector<Prompt> prompts;
   std::map<std::string, std::vector<int32_t>> forces;
@@ -191,10 +189,11 @@ static Result<std::vector<Prompt>> readPrompts(const std::string &path,
       forces.erase(it);
     }
     // The last row's token is not fed.
-    std::vector<int64_t> total(
-        size_t(prompt.length + std::max<int64_t>(prompt.decodeRows(decode) - 1, 0)));
-    OCTET_TRY(engine.checkIds(total, path + ": " + quoteName(prompt.name) +
-                                         " with the tokens after it")
+    std::vector<int64_t> total(size_t(
+        prompt.length + std::max<int64_t>(prompt.decodeRows(decode) - 1, 0)));
+    OCTET_TRY(engine
+                  .checkIds(total, path + ": " + quoteName(prompt.name) +
+                                       " with the tokens after it")
                   .takeStatus());
   }
   if (!forces.empty())

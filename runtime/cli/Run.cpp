@@ -68,19 +68,18 @@ readPrompts(const RunOptions &options, const Engine &engine) {
   if (!options.promptsFile.empty()) {
     OCTET_TRY_ASSIGN(auto lines, readPromptsFile(options.promptsFile));
     for (size_t i = 0; i < lines.size(); ++i) {
-      OCTET_TRY_ASSIGN(auto checked,
-                       engine.checkIds(lines[i],
-                                       fmt::format("{}: prompt {}",
-                                                   options.promptsFile, i)));
+      OCTET_TRY_ASSIGN(
+          auto checked,
+          engine.checkIds(
+              lines[i], fmt::format("{}: prompt {}", options.promptsFile, i)));
       prompts.push_back(std::move(checked));
     }
   }
   return prompts;
 }
 
-static Result<std::vector<int32_t>> readIdSet(const std::string &text,
-                                              const char *option,
-                                              const Engine &engine) {
+static Result<std::vector<int32_t>>
+readIdSet(const std::string &text, const char *option, const Engine &engine) {
   if (text.empty())
     return std::vector<int32_t>();
   OCTET_TRY_ASSIGN(auto ids, parseIds(text, option));

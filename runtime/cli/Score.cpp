@@ -85,17 +85,19 @@ static std::string report(const Text &text, std::span<const float> logProbs,
 
 Status rt::scoreVerb(Program program, const CommonOptions &common,
                      const ScoreOptions &options) {
-  OCTET_TRY_ASSIGN(Session session, openSession(std::move(program), common,
-                                                "score", /*wantsModule=*/false));
+  OCTET_TRY_ASSIGN(
+      Session session,
+      openSession(std::move(program), common, "score", /*wantsModule=*/false));
   Engine &engine = *session.engine;
   const int64_t context = session.model->info().maxContext;
-  const int64_t stride = options.stride ? options.stride : std::max<int64_t>(context / 2, 1);
+  const int64_t stride =
+      options.stride ? options.stride : std::max<int64_t>(context / 2, 1);
   OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readIdsFile(options.idsFile));
   std::vector<Text> texts;
   for (const NamedIds &entry : entries) {
-    OCTET_TRY_ASSIGN(auto ids,
-                     engine.checkVocabulary(entry.ids, options.idsFile + ": " +
-                                                           quoteName(entry.name)));
+    OCTET_TRY_ASSIGN(
+        auto ids, engine.checkVocabulary(entry.ids, options.idsFile + ": " +
+                                                        quoteName(entry.name)));
     if (int64_t(ids.size()) > context && stride >= context)
       return usageError("--stride", fmt::format("{} leaves tokens between "
                                                 "windows of {} unscored; 1 to "

@@ -48,9 +48,8 @@ void Progress::clear() {
 Status rt::print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)
-    return machineError("standard output",
-                        std::string("cannot be written: ") +
-                            std::strerror(errno));
+    return machineError("standard output", std::string("cannot be written: ") +
+                                               std::strerror(errno));
   return Status::success();
 }
 
@@ -91,10 +90,10 @@ Result<Session> rt::openSession(Program program, const CommonOptions &common,
     return usageError(verb, "this program is a whole model; 'eval' works on "
                             "one compiled with --extract MODULE");
   if (common.chunk > program.info.maxStepTokens)
-    return usageError("--chunk", std::to_string(common.chunk) +
-                                     " tokens are more than the " +
-                                     std::to_string(program.info.maxStepTokens) +
-                                     " of max_step_tokens that was compiled");
+    return usageError(
+        "--chunk", std::to_string(common.chunk) + " tokens are more than the " +
+                       std::to_string(program.info.maxStepTokens) +
+                       " of max_step_tokens that was compiled");
   if (common.batch > program.info.maxSeqs)
     return usageError("--batch", std::to_string(common.batch) +
                                      " sequences are more than the " +
@@ -191,10 +190,9 @@ Result<std::vector<std::vector<int64_t>>>
 rt::readPromptsFile(const std::string &path) {
   OCTET_TRY_ASSIGN(InputFile file, InputFile::open(path));
   if (file.size() > kMaxJsonBytes)
-    return inputError(path, std::to_string(file.size()) +
-                                " bytes are more than the " +
-                                std::to_string(kMaxJsonBytes) +
-                                " that are read");
+    return inputError(
+        path, std::to_string(file.size()) + " bytes are more than the " +
+                  std::to_string(kMaxJsonBytes) + " that are read");
   std::string text(size_t(file.size()), '\0');
   OCTET_TRY(file.read(0, text));
   std::vector<std::vector<int64_t>> prompts;

@@ -62,8 +62,7 @@ Status evalVerb(Program program, const CommonOptions &common,
                 const EvalOptions &options);
 Status scoreVerb(Program program, const CommonOptions &common,
                  const ScoreOptions &options);
-Status infoVerb(const Program &program, const CommonOptions &common,
-                bool json);
+Status infoVerb(const Program &program, const CommonOptions &common, bool json);
 
 } // namespace octet::rt
 

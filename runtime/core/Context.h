@@ -57,6 +57,9 @@ struct Context : octet_ctx {
   /// same dtype and shape). A program names rows by this index.
   std::vector<const TensorInfo *> rows;
 
+  /// octet_dtype of the KV cache (P8 warns only if it is E4M3).
+  int32_t kvType = OCTET_F32;
+
   /// The path of the file that holds a tensor, the subject of an error.
   const std::string &fileOf(const TensorInfo &tensor) const {
     return table->files[tensor.file];
@@ -76,7 +79,8 @@ struct Context : octet_ctx {
   /// thread that called the program.
   void *allocate(int64_t bytes) {
     size_t rounded = (size_t(bytes < 0 ? 0 : bytes) + 63) / 64 * 64;
-    void *p = bytes < 0 ? nullptr : std::aligned_alloc(64, rounded ? rounded : 64);
+    void *p =
+        bytes < 0 ? nullptr : std::aligned_alloc(64, rounded ? rounded : 64);
     if (!p) {
       fail(machineError("memory", "cannot allocate " + std::to_string(bytes) +
                                       " bytes for a weight"));

@@ -22,9 +22,9 @@ static int64_t withinLimit(int64_t wanted, int64_t limit) {
 Engine::Engine(Model &model, EngineOptions options)
     : loaded(model),
       chunkTokens(withinLimit(options.chunk, model.info().maxStepTokens)),
-      batchSequences(withinLimit(
-          options.batch,
-          std::min(model.info().maxSeqs, model.info().maxStepTokens))) {}
+      batchSequences(
+          withinLimit(options.batch, std::min(model.info().maxSeqs,
+                                              model.info().maxStepTokens))) {}
 
 Result<std::vector<int32_t>>
 Engine::checkVocabulary(std::span<const int64_t> ids,
@@ -45,8 +45,9 @@ Engine::checkVocabulary(std::span<const int64_t> ids,
   return result;
 }
 
-Result<std::vector<int32_t>> Engine::checkIds(std::span<const int64_t> ids,
-                                              const std::string &subject) const {
+Result<std::vector<int32_t>>
+Engine::checkIds(std::span<const int64_t> ids,
+                 const std::string &subject) const {
   const int64_t limit = loaded.info().maxContext;
   if (int64_t(ids.size()) > limit)
     return inputError(subject, std::to_string(ids.size()) +
@@ -76,9 +77,9 @@ Status Engine::runRows(std::span<const Feed> feeds, const float *input,
                            "a step feeds " + std::to_string(feed.count) +
                                " tokens after " + std::to_string(s.cached));
     if (!loaded.cache().grow(s.pages, context))
-      return internalError(loaded.path(),
-                           "no free KV page for a context of " +
-                               std::to_string(context) + " tokens");
+      return internalError(loaded.path(), "no free KV page for a context of " +
+                                              std::to_string(context) +
+                                              " tokens");
     const int64_t first = int64_t(positions.size());
     for (int64_t p = s.cached; p < context; ++p) {
       ids.push_back(s.tokens[p]);
@@ -126,9 +127,8 @@ Status Engine::prefill(Sequence &sequence, Outputs outputs,
   std::vector<float> part;
   while (int64_t pending = sequence.pending()) {
     int64_t count = std::min(pending, chunkTokens);
-    Outputs wanted = outputs == Outputs::Last && count < pending
-                         ? Outputs::None
-                         : outputs;
+    Outputs wanted =
+        outputs == Outputs::Last && count < pending ? Outputs::None : outputs;
     Feed feed{&sequence, count, wanted};
     OCTET_TRY(step({&feed, 1}, part, sink));
     logits.insert(logits.end(), part.begin(), part.end());
@@ -174,8 +174,8 @@ static Status advance(Running &r, std::span<const float> logits,
                       const GenerateOptions &options, const ProgramInfo &info,
                       const std::string &subject) {
   Completion &c = r.completion;
-  int32_t id = sample(logits, options.sampler, r.number, c.ids.size(),
-                      options.forbidden);
+  int32_t id = drawToken(logits, options.sampler, r.number, c.ids.size(),
+                         options.forbidden);
   if (id < 0)
     return inputError(subject,
                       "prompt " + std::to_string(r.number) + ": token " +
@@ -201,10 +201,10 @@ static Status advance(Running &r, std::span<const float> logits,
   return Status::success();
 }
 
-Status Engine::generate(
-    std::span<const std::vector<int32_t>> prompts,
-    const GenerateOptions &options,
-    const std::function<void(size_t, const Completion &)> &done) {
+Status
+Engine::generate(std::span<const std::vector<int32_t>> prompts,
+                 const GenerateOptions &options,
+                 const std::function<void(size_t, const Completion &)> &done) {
   const ProgramInfo &info = loaded.info();
   const size_t vocab = size_t(info.vocab);
   std::deque<Running> running;
@@ -214,8 +214,7 @@ Status Engine::generate(
   std::vector<float> logits;
 
   while (next < prompts.size() || !running.empty()) {
-    while (next < prompts.size() &&
-           int64_t(running.size()) < batchSequences) {
+    while (next < prompts.size() && int64_t(running.size()) < batchSequences) {
       const std::vector<int32_t> &prompt = prompts[next];
       Running r;
       r.number = next++;

@@ -56,9 +56,9 @@ struct EngineOptions {
 struct GenerateOptions {
   int64_t maxTokens = 16;
   bool ignoreEos = false;
-  std::vector<int32_t> stopIds;   ///< end with "stop"; not part of the ids
-  std::vector<int32_t> forbidden; ///< never drawn (P17)
-  SamplerOptions sampler;
+  std::vector<int32_t> stopIds = {};   ///< end with "stop"; not part of the ids
+  std::vector<int32_t> forbidden = {}; ///< never drawn (P17)
+  SamplerOptions sampler = {};
   int64_t logProbs = -1; ///< alternatives a token; -1: no log-probabilities
 };
 
@@ -69,7 +69,8 @@ struct TokenLogProb {
 
 /// What became of one prompt.
 struct Completion {
-  std::vector<int32_t> ids; ///< without the prompt; ends in eos if that ended it
+  std::vector<int32_t>
+      ids; ///< without the prompt; ends in eos if that ended it
   const char *finish = "length"; ///< "length", "eos" or "stop"
   std::vector<TokenLogProb> logProbs;
 };
@@ -111,10 +112,9 @@ public:
   /// Continues each prompt; as many at once as options and program allow.
   /// Drawing depends on the prompt's number and the token's, not on the batch.
   /// \param done  called once a prompt, when it is finished.
-  Status
-  generate(std::span<const std::vector<int32_t>> prompts,
-           const GenerateOptions &options,
-           const std::function<void(size_t, const Completion &)> &done);
+  Status generate(std::span<const std::vector<int32_t>> prompts,
+                  const GenerateOptions &options,
+                  const std::function<void(size_t, const Completion &)> &done);
 
   Model &model() { return loaded; }
   int64_t chunk() const { return chunkTokens; }

@@ -47,13 +47,12 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
                                 int64_t maxContext,
                                 const std::string &subject) {
   auto tooMany = [&](const std::string &what) {
-    return machineError(subject, "the KV cache of max_seqs=" +
-                                     std::to_string(maxSeqs) +
-                                     " sequences of max_context=" +
-                                     std::to_string(maxContext) + " tokens " +
-                                     what +
-                                     "; compile with a smaller --max-context "
-                                     "or --max-seqs");
+    return machineError(
+        subject, "the KV cache of max_seqs=" + std::to_string(maxSeqs) +
+                     " sequences of max_context=" + std::to_string(maxContext) +
+                     " tokens " + what +
+                     "; compile with a smaller --max-context "
+                     "or --max-seqs");
   };
   KvCache cache;
   auto pages = checkedMul(maxSeqs, cdiv(maxContext, OCTET_PAGE));

@@ -9,8 +9,8 @@
 #include "runtime/core/Model.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
+#include "runtime/core/Services.h"
 #include "runtime/cpu/Level.h"
-#include "runtime/cpu/Runtime.h"
 #include "runtime/cpu/ThreadPool.h"
 #include <cerrno>
 #include <cstring>
@@ -56,11 +56,11 @@ Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
   }
   if (info.hash == table.hash())
     return Status::success();
-  Status error = inputError(weights, "not the checkpoint that was compiled: it "
-                                     "has other tensors; its header hash is " +
-                                         table.hash() + ", expected " +
-                                         info.hash)
-                     .note(compiled);
+  Status error =
+      inputError(weights, "not the checkpoint that was compiled: it "
+                          "has other tensors; its header hash is " +
+                              table.hash() + ", expected " + info.hash)
+          .note(compiled);
   std::set<std::string_view> known;
   for (const ProgramTensor &tensor : info.tensors)
     known.insert(tensor.name);
@@ -167,7 +167,7 @@ Result<std::unique_ptr<Model>> Model::load(Program program,
     ctx.rows.push_back(model->table.find(tensor.name));
 
   ctx.level = options.level >= 0 ? options.level : detectLevel();
-  ctx.runtime = cpuRuntime(octet_level(ctx.level));
+  ctx.runtime = cpuServices();
   model->pool = std::make_unique<ThreadPool>(
       options.threads > 0 ? options.threads : ThreadPool::defaultThreads());
   ctx.pool = model->pool.get();
@@ -175,6 +175,7 @@ Result<std::unique_ptr<Model>> Model::load(Program program,
   OCTET_TRY_ASSIGN(model->kv, KvCache::create(info.kv, info.maxSeqs,
                                               info.maxContext, model->path()));
   ctx.kv = model->kv->layers();
+  ctx.kvType = info.kv.type;
   OCTET_TRY(model->allocateArena());
   OCTET_TRY(model->runLoad());
   return model;

@@ -129,10 +129,9 @@ Result<std::optional<Payload>> Payload::find(const std::string &path) {
                                   " has no printable name");
     std::string subject = "payload section " + quoteName(*name);
     if (entry.offset % kPayloadAlign)
-      return inputError(path, subject + " starts at byte " +
-                                  std::to_string(entry.offset) +
-                                  ", not a multiple of " +
-                                  std::to_string(kPayloadAlign));
+      return inputError(
+          path, subject + " starts at byte " + std::to_string(entry.offset) +
+                    ", not a multiple of " + std::to_string(kPayloadAlign));
     if (entry.offset > trailer.tableOffset ||
         entry.bytes > trailer.tableOffset - entry.offset)
       return inputError(path, subject + " (" + std::to_string(entry.bytes) +

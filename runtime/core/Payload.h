@@ -80,7 +80,8 @@ public:
   /// The file, as given.
   const std::string &path() const { return file; }
   /// The bytes of a section; nothing if there is none of that name.
-  std::optional<std::span<const std::byte>> section(std::string_view name) const;
+  std::optional<std::span<const std::byte>>
+  section(std::string_view name) const;
   /// Where the payload starts: the runner is the bytes before it.
   uint64_t begin() const { return first; }
 

@@ -61,8 +61,9 @@ public:
   }
   int64_t toInteger(const char *key, const json &v, int64_t low, int64_t high) {
     // Unsigned values above INT64_MAX would wrap in get<int64_t>.
-    bool fits = v.is_number_unsigned() ? v.get<uint64_t>() <= uint64_t(INT64_MAX)
-                                       : v.is_number_integer();
+    bool fits = v.is_number_unsigned()
+                    ? v.get<uint64_t>() <= uint64_t(INT64_MAX)
+                    : v.is_number_integer();
     if (fits && v.get<int64_t>() >= low && v.get<int64_t>() <= high)
       return v.get<int64_t>();
     complain(key, "not an integer from " + std::to_string(low) + " to " +
@@ -71,8 +72,8 @@ public:
   }
   void complain(const char *key, std::string what) {
     if (status.ok())
-      status = inputError(subject, "program info: '" + where + key +
-                                       "' is " + std::move(what));
+      status = inputError(subject, "program info: '" + where + key + "' is " +
+                                       std::move(what));
   }
   Status status;
 
@@ -246,8 +247,8 @@ static Result<void *> openImage(std::span<const std::byte> image,
   }
   if (fd < 0)
     return machineError(subject, "cannot map the program: neither /proc nor " +
-                                     name + " can be used: " +
-                                     std::strerror(errno));
+                                     name +
+                                     " can be used: " + std::strerror(errno));
   Status written = writeAll(fd, image, subject);
   void *handle = nullptr;
   std::string why;
@@ -260,11 +261,14 @@ static Result<void *> openImage(std::span<const std::byte> image,
   }
   if (isFile)
     unlink(name.c_str());
-  close(fd);
+  // The loader knows objects by path: the number of a loaded one stays taken,
+  // or a second program of this process would be taken for the first.
+  if (isFile || !handle)
+    close(fd);
   OCTET_TRY(written);
   if (!handle)
-    return inputError(subject, "the program cannot be loaded: " +
-                                   escapeName(why));
+    return inputError(subject,
+                      "the program cannot be loaded: " + escapeName(why));
   return handle;
 }
 

@@ -62,9 +62,9 @@ static bool before(const Candidate &a, const Candidate &b) {
 /// exp in FP64, rounded once: the C library's float exp differs by machine.
 static float expRounded(float x) { return float(std::exp(double(x))); }
 
-int32_t rt::sample(std::span<const float> logits,
-                   const SamplerOptions &options, uint64_t stream,
-                   uint64_t index, std::span<const int32_t> forbidden) {
+int32_t rt::drawToken(std::span<const float> logits,
+                      const SamplerOptions &options, uint64_t stream,
+                      uint64_t index, std::span<const int32_t> forbidden) {
   std::vector<float> allowed(logits.begin(), logits.end());
   for (int32_t id : forbidden)
     if (id >= 0 && size_t(id) < allowed.size())

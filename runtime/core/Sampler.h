@@ -21,8 +21,9 @@
 // cuts and the draw all break ties towards the lowest id. A NaN logit counts as
 // -inf. Sums run in FP64 so that they do not depend on the vocabulary's length.
 //
-// u is the first 24 bits of Philox4x32-10 with key = seed and counter = (stream,
-// index): a number for each (seed, prompt, token), whatever else runs beside.
+// u is the first 24 bits of Philox4x32-10 with key = seed and counter =
+// (stream, index): a number for each (seed, prompt, token), whatever else runs
+// beside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,9 +59,9 @@ int32_t argmax(std::span<const float> logits);
 
 /// Draws a token (the formula above); -1 if no token has a logit above -inf.
 /// \param forbidden  ids that must not be drawn.
-int32_t sample(std::span<const float> logits, const SamplerOptions &options,
-               uint64_t stream, uint64_t index,
-               std::span<const int32_t> forbidden = {});
+int32_t drawToken(std::span<const float> logits, const SamplerOptions &options,
+                  uint64_t stream, uint64_t index,
+                  std::span<const int32_t> forbidden = {});
 
 /// log softmax(logits)[id] in FP32, of the logits as the model gave them.
 float logProb(std::span<const float> logits, int32_t id);

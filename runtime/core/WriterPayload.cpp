@@ -20,8 +20,8 @@ Status rt::writePayload(const std::string &path,
                         std::span<const std::byte> runner,
                         std::span<const SectionToWrite> sections) {
   if (sections.empty() || sections.size() > kMaxSections)
-    return internalError(path, std::to_string(sections.size()) +
-                                   " payload sections");
+    return internalError(path,
+                         std::to_string(sections.size()) + " payload sections");
   static const std::byte zeros[kPayloadAlign] = {};
   std::vector<std::span<const std::byte>> pieces{runner};
   int64_t offset = int64_t(runner.size());
@@ -34,8 +34,8 @@ Status rt::writePayload(const std::string &path,
   std::span<const std::byte> program;
   for (const SectionToWrite &section : sections) {
     if (section.name.empty() || section.name.size() >= kSectionNameBytes)
-      return internalError(path, "payload section name " +
-                                     quoteName(section.name));
+      return internalError(path,
+                           "payload section name " + quoteName(section.name));
     padTo(kPayloadAlign);
     PayloadEntry entry{};
     std::memcpy(entry.name, section.name.data(), section.name.size());

@@ -1,0 +1,380 @@
+//===- Services.cpp - What a program may call -----------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Between the C table of abi.h and the arithmetic of runtime/cpu: finds
+// tensors, owns what is computed, and turns a bad value into an error that
+// names its file, tensor and rule. A description that disagrees with the
+// (already compared) tensor table is the compiler's fault, not the user's.
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/Services.h"
+#include "octet/Numerics/Numerics.h"
+#include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+#include "runtime/core/Context.h"
+#include "runtime/core/KvCache.h"
+#include "runtime/cpu/CpuBackend.h"
+#include "runtime/cpu/LoadOps.h"
+#include "runtime/cpu/ThreadPool.h"
+#include <cmath>
+#include <cstring>
+
+using namespace octet;
+using namespace octet::rt;
+
+//===----------------------------------------------------------------------===//
+// Step
+//===----------------------------------------------------------------------===//
+
+static void parallelFor(octet_ctx *ctx, int64_t n, int64_t grain,
+                        octet_row_fn fn, void *arg) {
+  Context::from(ctx).pool->parallelFor(n, grain, fn, arg);
+}
+
+static void gemm(octet_ctx *ctx, const octet_gemm_desc *desc, int64_t m,
+                 const void *x, const float *xScale, const octet_weight *w,
+                 const octet_weight *bias, void *y) {
+  Context &c = Context::from(ctx);
+  kernelTable(c.level).gemm(*c.pool, *desc, m, x, xScale, *w, bias, y);
+}
+
+static void attention(octet_ctx *ctx, const octet_attention_desc *desc,
+                      int64_t layer, const octet_batch *batch, const void *q,
+                      const float *kScale, const float *vScale, void *y) {
+  Context &c = Context::from(ctx);
+  kernelTable(c.level).attention(*c.pool, *desc, c.kv[layer], *batch, q, kScale,
+                                 vScale, y);
+}
+
+static void trace(octet_ctx *ctx, const char *name, int64_t index, int32_t type,
+                  int64_t rows, int64_t cols, const void *data) {
+  if (TraceSink *sink = Context::from(ctx).sink)
+    sink->trace(name, index, type, rows, cols, data);
+}
+
+//===----------------------------------------------------------------------===//
+// Finding tensors
+//===----------------------------------------------------------------------===//
+
+static std::optional<int32_t> dtypeOf(StoredType type) {
+  switch (type) {
+  case StoredType::F32:
+    return OCTET_F32;
+  case StoredType::BF16:
+    return OCTET_BF16;
+  case StoredType::F16:
+    return OCTET_F16;
+  case StoredType::F8_E4M3:
+    return OCTET_E4M3;
+  case StoredType::I32:
+    return OCTET_I32;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// What a matrix of `rows` rows looks like to the arithmetic.
+static ScaledMatrix matrixOf(const octet_tensor_desc &desc,
+                             const octet_part &part) {
+  ScaledMatrix m;
+  m.data = part.data;
+  m.scale = part.scale;
+  m.rows = part.rows;
+  m.cols = desc.cols;
+  m.blockN = desc.block_n;
+  m.blockK = desc.block_k;
+  m.type = desc.type;
+  m.scaleMode = desc.scale_mode;
+  m.scaleType = desc.scale_type;
+  return m;
+}
+
+/// The bytes of row `index` of the tensor table at an address fit for its
+/// elements; nullptr after recording an error.
+static const void *find(Context &c, const octet_tensor_desc &desc,
+                        int64_t index, int32_t type, int64_t count) {
+  auto bug = [&](std::string what) {
+    c.fail(internalError(desc.module, std::move(what)));
+    return nullptr;
+  };
+  if (index < 0 || index >= int64_t(c.rows.size()))
+    return bug("the program loads tensor " + std::to_string(index) + " of " +
+               std::to_string(c.rows.size()));
+  const TensorInfo &tensor = *c.rows[index];
+  auto bytes = count < 0 ? std::nullopt : checkedMul(count, elementBytes(type));
+  if (dtypeOf(tensor.type) != type || bytes != tensor.bytes)
+    return bug("the program loads tensor " + quoteName(tensor.name) + " (" +
+               tensor.describe() + ") as " + std::to_string(count) +
+               " elements of type " + std::to_string(type));
+  const std::byte *data = c.mapped->bytes(tensor).data();
+  // A header of odd length leaves all tensors of its file unaligned.
+  if (reinterpret_cast<uintptr_t>(data) % size_t(elementBytes(type)) == 0)
+    return data;
+  void *copy = c.allocate(tensor.bytes);
+  if (copy)
+    std::memcpy(copy, data, size_t(tensor.bytes));
+  return copy;
+}
+
+static int32_t load(octet_ctx *ctx, const octet_tensor_desc *desc,
+                    int64_t tensor, int64_t scale, octet_weight *out) {
+  Context &c = Context::from(ctx);
+  octet_part part{nullptr, nullptr, desc->rows, int32_t(tensor),
+                  int32_t(scale)};
+  const int64_t sides[] = {desc->rows, desc->cols};
+  part.data =
+      find(c, *desc, tensor, desc->type, checkedProduct(sides).value_or(-1));
+  if (!part.data)
+    return 1;
+  if (scale >= 0) {
+    part.scale = find(c, *desc, scale, desc->scale_type,
+                      matrixOf(*desc, part).numScales());
+    if (!part.scale)
+      return 1;
+  }
+  *out = octet_weight{1, {part}};
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+/// An error of a value in the checkpoint: the file is the subject.
+static int32_t badValue(Context &c, const octet_tensor_desc *desc,
+                        int32_t tensor, std::string what) {
+  if (tensor < 0 || tensor >= int64_t(c.rows.size()))
+    return c.fail(inputError(desc ? desc->module : "weights",
+                             "a computed scale is " + std::move(what), "W6"));
+  const TensorInfo &info = *c.rows[tensor];
+  return c.fail(inputError(c.fileOf(info),
+                           "tensor " + quoteName(info.name) + ": " +
+                               std::move(what) +
+                               "; a scale is finite and positive",
+                           "W6"));
+}
+
+/// "[2, 5]" of an element of a tensor, or "" of a scalar.
+static std::string indexText(const Context &c, int32_t tensor, int64_t index) {
+  if (tensor < 0 || tensor >= int64_t(c.rows.size()))
+    return "[" + std::to_string(index) + "]";
+  const std::vector<int64_t> &shape = c.rows[tensor]->shape;
+  std::string text;
+  for (size_t i = shape.size(); i-- > 0; index /= shape[i])
+    text = std::to_string(index % shape[i]) + (text.empty() ? "" : ", ") + text;
+  return text.empty() ? "" : "[" + text + "]";
+}
+
+static int32_t checkScalesOf(octet_ctx *ctx, const octet_tensor_desc *desc,
+                             const octet_weight *w) {
+  Context &c = Context::from(ctx);
+  for (int64_t i = 0; i < w->num_parts; ++i) {
+    const octet_part &part = w->parts[i];
+    if (!part.scale)
+      return c.fail(internalError(desc->module,
+                                  "the program checks scales that it did not "
+                                  "load"));
+    BadScale bad = checkScales(*c.pool, matrixOf(*desc, part));
+    if (!bad)
+      continue;
+    std::string where = indexText(c, part.scale_tensor, bad.index);
+    return badValue(c, desc, part.scale_tensor,
+                    (where.empty() ? "" : "element " + where + " is ") +
+                        (where.empty() ? "it is " : "") + describe(bad.kind));
+  }
+  return 0;
+}
+
+static int32_t convertScalesOf(octet_ctx *ctx, const octet_tensor_desc *desc,
+                               const octet_weight *in, octet_weight *out) {
+  Context &c = Context::from(ctx);
+  octet_weight result = *in;
+  for (int64_t i = 0; i < in->num_parts; ++i) {
+    octet_part &part = result.parts[i];
+    if (desc->scale_type == OCTET_F32)
+      continue;
+    const int64_t count = matrixOf(*desc, part).numScales();
+    float *scales = static_cast<float *>(c.allocate(count * sizeof(float)));
+    if (!scales)
+      return 1;
+    convertScales(desc->scale_type, part.scale, count, scales);
+    part.scale = scales;
+  }
+  *out = result;
+  return 0;
+}
+
+static int32_t expandScales(octet_ctx *ctx, const octet_tensor_desc *desc,
+                            const octet_weight *in, octet_weight *out) {
+  Context &c = Context::from(ctx);
+  octet_weight result = *in;
+  for (int64_t i = 0; i < in->num_parts; ++i) {
+    octet_part &part = result.parts[i];
+    float *scales = static_cast<float *>(c.allocate(part.rows * sizeof(float)));
+    if (!scales)
+      return 1;
+    expandScale(*static_cast<const float *>(part.scale), part.rows, scales);
+    part.scale = scales;
+  }
+  *out = result;
+  return 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Computed weights
+//===----------------------------------------------------------------------===//
+
+static int32_t quantizeWeightOf(octet_ctx *ctx, const octet_tensor_desc *desc,
+                                const octet_weight *in, octet_weight *out) {
+  Context &c = Context::from(ctx);
+  octet_weight result = *in;
+  for (int64_t i = 0; i < in->num_parts; ++i) {
+    octet_part &part = result.parts[i];
+    const bool channel = desc->scale_mode == OCTET_SCALE_CHANNEL;
+    auto *q = static_cast<uint8_t *>(c.allocate(part.rows * desc->cols));
+    auto *scales = static_cast<float *>(
+        c.allocate((channel ? part.rows : 1) * int64_t(sizeof(float))));
+    if (!q || !scales)
+      return 1;
+    quantizeWeight(*c.pool, kernelTable(c.level), desc->type, part.data,
+                   part.rows, desc->cols, desc->scale_mode, q, scales);
+    part.data = q;
+    part.scale = scales;
+    part.scale_tensor = -1;
+  }
+  *out = result;
+  return 0;
+}
+
+static int32_t concat(octet_ctx *ctx, int64_t count,
+                      const octet_weight *const *in, octet_weight *out) {
+  octet_weight result{};
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < in[i]->num_parts; ++j) {
+      if (result.num_parts == OCTET_MAX_PARTS)
+        return Context::from(ctx).fail(internalError(
+            "weights", "the program joins more than " +
+                           std::to_string(OCTET_MAX_PARTS) + " shards"));
+      result.parts[result.num_parts++] = in[i]->parts[j];
+    }
+  *out = result;
+  return 0;
+}
+
+/// One F32 value as a weight.
+static int32_t constant(octet_ctx *ctx, float value, octet_weight *out) {
+  auto *data =
+      static_cast<float *>(Context::from(ctx).allocate(int64_t(sizeof(float))));
+  if (!data)
+    return 1;
+  *data = value;
+  *out = octet_weight{1, {{data, nullptr, 1, -1, -1}}};
+  return 0;
+}
+
+static float scalar(int32_t type, const void *data) {
+  auto load = [data](auto value) {
+    std::memcpy(&value, data, sizeof(value));
+    return value;
+  };
+  switch (type) {
+  case OCTET_BF16:
+    return decodeBF16(load(uint16_t()));
+  case OCTET_F16:
+    return decodeF16(load(uint16_t()));
+  default:
+    return load(float());
+  }
+}
+
+static int32_t maxScalar(octet_ctx *ctx, int64_t count,
+                         const octet_weight *const *in, int32_t type,
+                         octet_weight *out) {
+  Context &c = Context::from(ctx);
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i)
+    for (int64_t j = 0; j < in[i]->num_parts; ++j) {
+      const octet_part &part = in[i]->parts[j];
+      float value = scalar(type, part.data);
+      // A scale that divides activations (W6); infinity would hide the others.
+      if (!(value > 0) || std::isinf(value))
+        return badValue(c, nullptr, part.tensor,
+                        "it is " + std::to_string(value));
+      largest = std::max(largest, value);
+    }
+  return constant(ctx, largest, out);
+}
+
+static int32_t kvScales(octet_ctx *ctx, const char *module, int64_t layer,
+                        const octet_weight *k, const octet_weight *v,
+                        int32_t type, octet_weight *outK, octet_weight *outV) {
+  Context &c = Context::from(ctx);
+  float values[2] = {0, 0};
+  const octet_weight *given[2] = {k, v};
+  for (int i = 0; i < 2; ++i) {
+    if (!given[i])
+      continue;
+    const octet_part &part = given[i]->parts[0];
+    values[i] = scalar(type, part.data);
+    if (std::isnan(values[i]) || std::isinf(values[i]))
+      return badValue(c, nullptr, part.tensor,
+                      "it is " + std::to_string(values[i]));
+  }
+  auto [kScale, vScale] = std::pair(values[0], values[1]);
+  if (kScale <= 0 && vScale <= 0) {
+    if (c.kvType == OCTET_E4M3) {
+      std::string name = module;
+      if (size_t at = name.find("{l}"); at != name.npos)
+        name.replace(at, 3, std::to_string(layer));
+      c.warn(name + ": layer " + std::to_string(layer) +
+             " has no positive k_scale or v_scale for its FP8 cache; both are "
+             "1.0 [P8]");
+    }
+    kScale = vScale = 1;
+  } else {
+    kScale = kScale > 0 ? kScale : vScale;
+    vScale = vScale > 0 ? vScale : kScale;
+  }
+  int32_t result = constant(ctx, kScale, outK);
+  return result ? result : constant(ctx, vScale, outV);
+}
+
+static int32_t makeRopeTable(octet_ctx *ctx, const float *invFreq, int64_t half,
+                             int64_t positions, float scale,
+                             octet_weight *out) {
+  Context &c = Context::from(ctx);
+  const int64_t sides[] = {positions, half, 2, int64_t(sizeof(float))};
+  auto bytes = checkedProduct(sides);
+  auto *table = static_cast<float *>(c.allocate(bytes.value_or(-1)));
+  if (!table)
+    return 1;
+  ropeTable(*c.pool, invFreq, half, positions, scale, table);
+  *out = octet_weight{1, {{table, nullptr, positions, -1, -1}}};
+  return 0;
+}
+
+const octet_runtime *rt::cpuServices() {
+  static constexpr octet_runtime table = {
+      .parallel_for = parallelFor,
+      .gemm = gemm,
+      .attention = attention,
+      .trace = trace,
+      .load = load,
+      .check_scales = checkScalesOf,
+      .convert_scales = convertScalesOf,
+      .expand_scales = expandScales,
+      .quantize_weight = quantizeWeightOf,
+      .concat = concat,
+      .max_scalar = maxScalar,
+      .kv_scales = kvScales,
+      .constant = constant,
+      .rope_table = makeRopeTable,
+  };
+  return &table;
+}

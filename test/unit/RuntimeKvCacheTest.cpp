@@ -1,0 +1,75 @@
+//===- RuntimeKvCacheTest.cpp - The paged cache ---------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/KvCache.h"
+#include <cstring>
+#include <gtest/gtest.h>
+#include <set>
+
+using namespace octet;
+using namespace octet::rt;
+
+TEST(KvCache, PagesAreSharedOut) {
+  KvInfo info{.layers = 3, .kvHeads = 2, .headDim = 8, .type = OCTET_BF16};
+  auto made = KvCache::create(info, 2, 130, "p");
+  ASSERT_TRUE(made.ok());
+  KvCache cache = made.take();
+  EXPECT_EQ(cache.numPages(), 6); // Two sequences of three pages.
+  std::vector<int32_t> a, b, c;
+  ASSERT_TRUE(cache.grow(a, 64));
+  EXPECT_EQ(a.size(), 1u);
+  ASSERT_TRUE(cache.grow(a, 64));
+  EXPECT_EQ(a.size(), 1u);
+  ASSERT_TRUE(cache.grow(b, 130));
+  ASSERT_TRUE(cache.grow(a, 65));
+  EXPECT_EQ(a.size(), 2u);
+  EXPECT_EQ(cache.freePages(), 1);
+  EXPECT_FALSE(cache.grow(c, 65));
+  EXPECT_TRUE(c.empty());
+  std::set<int32_t> all(a.begin(), a.end());
+  all.insert(b.begin(), b.end());
+  EXPECT_EQ(all.size(), 5u);
+  cache.release(b);
+  EXPECT_TRUE(b.empty());
+  EXPECT_EQ(cache.freePages(), 4);
+  EXPECT_TRUE(cache.grow(c, 65));
+}
+
+TEST(KvCache, LayersDoNotOverlap) {
+  KvInfo info{.layers = 2, .kvHeads = 3, .headDim = 5, .type = OCTET_E4M3};
+  auto made = KvCache::create(info, 1, 128, "p");
+  ASSERT_TRUE(made.ok());
+  const size_t bytes = 2 * OCTET_PAGE * 3 * 5;
+  std::vector<void *> parts;
+  for (int layer = 0; layer < 2; ++layer) {
+    parts.push_back(made->layers()[layer].k);
+    parts.push_back(made->layers()[layer].v);
+  }
+  for (size_t i = 0; i < parts.size(); ++i)
+    std::memset(parts[i], int(i) + 1, bytes);
+  for (size_t i = 0; i < parts.size(); ++i)
+    for (size_t j = 0; j < bytes; ++j)
+      ASSERT_EQ(static_cast<char *>(parts[i])[j], char(i + 1));
+}
+
+TEST(KvCache, AbsurdSizes) {
+  KvInfo info{.layers = 1 << 20, .kvHeads = 1 << 20, .headDim = 1 << 20};
+  auto message = [&](int64_t seqs, int64_t context) {
+    auto made = KvCache::create(info, seqs, context, "p");
+    return made.ok() ? "no error" : made.status().info().message;
+  };
+  EXPECT_EQ(message(1, 64),
+            "the KV cache of max_seqs=1 sequences of max_context=64 tokens "
+            "overflows 64 bits; compile with a smaller --max-context or "
+            "--max-seqs");
+  EXPECT_NE(message(int64_t(1) << 20, int64_t(1) << 31).find("2^31 slots"),
+            std::string::npos);
+  // 2^49 bytes: within 64 bits, beyond the address space.
+  info = {.layers = 1 << 20, .kvHeads = 1 << 10, .headDim = 1 << 10};
+  EXPECT_NE(message(1, 64).find("bytes of address space"), std::string::npos);
+}

@@ -1,0 +1,36 @@
+# The runtime's tests, and a program written by hand for them.
+# octet_add_fake_program(NAME DEFINITIONS…): fake_program.c as a shared object
+# without imports, as the compiler makes them.
+function(octet_add_fake_program name)
+  add_library(${name} MODULE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/fake_program.c)
+  target_compile_definitions(${name} PRIVATE
+    FAKE_HASH="5a6de253db0095498f1691baba8fd74e" ${ARGN})
+  # No standard library: its functions would be imports.
+  target_compile_options(${name} PRIVATE -ffreestanding -fno-builtin -fno-stack-protector -O2)
+  target_link_options(${name} PRIVATE -nostdlib -Wl,-z,defs)
+  set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+endfunction()
+
+octet_add_fake_program(fake-program)
+octet_add_fake_program(fake-module FAKE_MODULE)
+octet_add_fake_program(fake-unfilled FAKE_UNFILLED)
+octet_add_fake_program(fake-abi FAKE_ABI)
+octet_add_fake_program(fake-arena FAKE_ARENA)
+octet_add_fake_program(fake-step FAKE_STEP)
+set(fake_programs fake-program fake-module fake-unfilled fake-abi fake-arena fake-step)
+
+octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp
+  LINK OctetCheckpoint OctetPayload OctetSupport)
+add_executable(fake-model ${CMAKE_CURRENT_LIST_DIR}/fake-model.cpp)
+target_link_libraries(fake-model PRIVATE OctetFakeModel)
+set_target_properties(fake-model PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+add_dependencies(fake-model ${fake_programs})
+
+foreach(subject Payload Sampler KvCache Engine)
+  octet_add_unittest(Runtime${subject}Test ${CMAKE_CURRENT_LIST_DIR}/Runtime${subject}Test.cpp
+    LINK OctetFakeModel OctetRuntime)
+  target_compile_definitions(Runtime${subject}Test PRIVATE
+    OCTET_FAKE_DIR="${PROJECT_BINARY_DIR}/unit")
+  add_dependencies(Runtime${subject}Test ${fake_programs})
+endforeach()

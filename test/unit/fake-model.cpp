@@ -1,0 +1,34 @@
+//===- fake-model.cpp - Makes executables of fake_program.c ---------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   fake-model checkpoint DIR                      writes the checkpoint
+//   fake-model pack SHARED_OBJECT OUT [RUNNER]     a program, or an executable
+//
+// For the lit tests of the command line, which need no compiler this way.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeModel.h"
+#include <cstdio>
+#include <string_view>
+
+using namespace octet;
+using namespace octet::test;
+
+int main(int argc, char **argv) {
+  Status status = usageError("fake-model", "see the comment in its source");
+  std::string_view verb = argc > 1 ? argv[1] : "";
+  if (verb == "checkpoint" && argc == 3)
+    status = writeFakeCheckpoint(argv[2], fakeTensors());
+  else if (verb == "pack" && (argc == 4 || argc == 5))
+    status = packProgram(argv[2], argc == 5 ? argv[4] : "", argv[3]);
+  if (status.ok())
+    return 0;
+  std::fputs(status.info().format().c_str(), stderr);
+  return status.info().exitCode();
+}

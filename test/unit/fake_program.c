@@ -1,0 +1,253 @@
+/*===- fake_program.c - A program written by hand -----------------*- C -*-===*\
+|*                                                                            *|
+|* Part of the Octet project, under the Apache License v2.0 with LLVM         *|
+|* Exceptions. See LICENSE for license information.                           *|
+|* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception                    *|
+|*                                                                            *|
+|*===----------------------------------------------------------------------===*|
+|*                                                                            *|
+|* What the compiler would make of a small attention-only model in F32, so    *|
+|* that the runtime is tested without the compiler:                           *|
+|*                                                                            *|
+|*   h = embed[id] + position / 64                                            *|
+|*   for each layer: h += o_proj(attention(q_proj(h), k_proj(h), v_proj(h)))  *|
+|*   logits = h * embed^T                                                     *|
+|*                                                                            *|
+|* q, k and v are one fused weight of three parts. Compiled freestanding: a   *|
+|* program has no imports. FAKE_MODULE makes layer 0's o_proj a module of its *|
+|* own; FAKE_UNFILLED, FAKE_ABI, FAKE_ARENA and FAKE_STEP each break one      *|
+|* promise. FakeModel.cpp writes the checkpoint.                              *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#include "runtime/abi.h"
+
+enum {
+  V = 61,
+  H = 48,
+  LAYERS = 2,
+  Q_HEADS = 4,
+  KV_HEADS = 2,
+  HEAD_DIM = 16,
+  Q = Q_HEADS * HEAD_DIM,
+  KV = KV_HEADS * HEAD_DIM,
+  QKV = Q + 2 * KV,
+  MAX_STEP = 32,
+};
+
+/* Rows of the tensor table, in the order of the info below. */
+enum { T_EMBED, T_QUANTIZED, T_SCALE, T_LAYER0 };
+enum { T_K, T_O, T_Q, T_V, T_PER_LAYER };
+
+#ifdef FAKE_MODULE
+enum { W_O, NUM_WEIGHTS };
+#else
+/* Weight slots: qkv and o of each layer follow. */
+enum { W_EMBED, W_QUANTIZED, W_LAYER0, NUM_WEIGHTS = W_LAYER0 + 2 * LAYERS };
+#endif
+
+#define LAYER_TENSORS(L)                                                       \
+  "[\"layers." L ".k_proj\", \"F32\", [32, 48]], "                             \
+  "[\"layers." L ".o_proj\", \"F32\", [48, 64]], "                             \
+  "[\"layers." L ".q_proj\", \"F32\", [64, 48]], "                             \
+  "[\"layers." L ".v_proj\", \"F32\", [32, 48]]"
+
+#ifdef FAKE_MODULE
+#define KIND                                                                   \
+  "\"kind\": \"module\", \"module\": {\"path\": \"layers.0.o_proj\", "         \
+  "\"in\": 64, \"out\": 48}, "
+#else
+#define KIND                                                                   \
+  "\"kind\": \"model\", \"vocab\": 61, \"hidden\": 48, \"layers\": 2, "        \
+  "\"bos\": 1, \"eos\": [5], \"kv\": {\"layers\": 2, \"kv_heads\": 2, "        \
+  "\"head_dim\": 16, \"type\": \"f32\"}, \"traces\": [\"hidden\"], "
+#endif
+
+static const char info[] =
+    "{\"octet\": \"test\", \"target\": \"cpu\", \"numerics\": \"cpu\", "
+    "\"dtype\": \"f32\", \"architecture\": \"FakeForCausalLM\", "
+    "\"checkpoint\": \"\", \"hash\": \"" FAKE_HASH "\", \"tensors\": ["
+    "[\"embed\", \"F32\", [61, 48]], "
+    "[\"extra\", \"F8_E4M3\", [4, 8]], "
+    "[\"extra_scale\", \"F32\", [1]], "
+    LAYER_TENSORS("0") ", " LAYER_TENSORS("1") "], " KIND
+    "\"limits\": {\"max_context\": 200, \"max_seqs\": 7, "
+    "\"max_step_tokens\": 32}, "
+    "\"decisions\": [{\"module\": \"layers.{l}.o_proj\", \"method\": \"none\", "
+    "\"weight\": \"f32\", \"activation\": \"f32\", \"kernel\": \"cpu.gemm\"}], "
+    "\"memory\": {\"arena\": 0, \"weights\": 60000, \"kv_per_token\": 512}}";
+
+/* The arena, one array after the other. */
+typedef struct {
+  float h[MAX_STEP * H];
+  float qkv[MAX_STEP * QKV];
+  float q[MAX_STEP * Q];
+  float y[MAX_STEP * Q];
+  float o[MAX_STEP * H];
+} arena;
+
+#define F32_DESC(name, rows_, cols_)                                           \
+  static const octet_tensor_desc name = {#name, rows_, cols_, 0, 0, OCTET_F32, \
+                                         OCTET_SCALE_NONE, OCTET_F32, 0}
+F32_DESC(o_proj, H, Q);
+#ifndef FAKE_MODULE
+F32_DESC(embed, V, H);
+F32_DESC(q_proj, Q, H);
+F32_DESC(kv_proj, KV, H);
+static const octet_tensor_desc extra = {
+    "extra", 4, 8, 0, 0, OCTET_E4M3, OCTET_SCALE_TENSOR, OCTET_F32, 0};
+#endif
+
+#define TRY(expr)                                                              \
+  do {                                                                         \
+    int32_t result = (expr);                                                   \
+    if (result)                                                                \
+      return result;                                                           \
+  } while (0)
+
+static int32_t load(octet_ctx *ctx, int64_t rank) {
+  const octet_runtime *rt = ctx->runtime;
+  octet_weight *w = ctx->weights;
+#ifdef FAKE_MODULE
+  return rt->load(ctx, &o_proj, T_LAYER0 + T_O, -1, &w[W_O]);
+#else
+  TRY(rt->load(ctx, &embed, T_EMBED, -1, &w[W_EMBED]));
+  TRY(rt->load(ctx, &extra, T_QUANTIZED, T_SCALE, &w[W_QUANTIZED]));
+  TRY(rt->check_scales(ctx, &extra, &w[W_QUANTIZED]));
+  for (int64_t l = 0; l < LAYERS; ++l) {
+    octet_weight q, k, v;
+    const octet_weight *parts[3] = {&q, &k, &v};
+    int64_t row = T_LAYER0 + l * T_PER_LAYER;
+    TRY(rt->load(ctx, &q_proj, row + T_Q, -1, &q));
+    TRY(rt->load(ctx, &kv_proj, row + T_K, -1, &k));
+    TRY(rt->load(ctx, &kv_proj, row + T_V, -1, &v));
+    TRY(rt->concat(ctx, 3, parts, &w[W_LAYER0 + 2 * l]));
+#ifdef FAKE_UNFILLED
+    if (l == 1)
+      break;
+#endif
+    TRY(rt->load(ctx, &o_proj, row + T_O, -1, &w[W_LAYER0 + 2 * l + 1]));
+  }
+  return 0;
+#endif
+}
+
+static const octet_gemm_desc o_gemm = {
+    "layers.{l}.o_proj", H,         Q, 0, 0, OCTET_F32, OCTET_F32,
+    OCTET_F32,           -1,        OCTET_SCALE_NONE,   OCTET_SCALE_NONE};
+
+#ifdef FAKE_MODULE
+
+static int32_t step(octet_ctx *ctx, const octet_batch *b) {
+  ctx->runtime->gemm(ctx, &o_gemm, b->num_rows, b->input, 0, &ctx->weights[W_O],
+                     0, b->output);
+  return 0;
+}
+
+#else
+
+static const octet_gemm_desc qkv_gemm = {
+    "layers.{l}.qkv_proj", QKV, H, 0, 0, OCTET_F32, OCTET_F32, OCTET_F32, -1,
+    OCTET_SCALE_NONE,      OCTET_SCALE_NONE};
+static const octet_gemm_desc head_gemm = {
+    "lm_head",        V, H, 0, 0, OCTET_F32, OCTET_F32, OCTET_F32, -1,
+    OCTET_SCALE_NONE, OCTET_SCALE_NONE};
+static const octet_attention_desc attention_desc = {
+    "layers.{l}.attn", Q_HEADS, KV_HEADS, HEAD_DIM, 0, OCTET_F32,
+    OCTET_F32,         0.25f,   0};
+
+typedef struct {
+  octet_ctx *ctx;
+  const octet_batch *batch;
+  arena *a;
+  int64_t layer;
+} row_arg;
+
+static void embed_rows(void *p, int64_t begin, int64_t end) {
+  const row_arg *arg = p;
+  const float *table = arg->ctx->weights[W_EMBED].parts[0].data;
+  for (int64_t i = begin; i < end; ++i)
+    for (int64_t j = 0; j < H; ++j)
+      arg->a->h[i * H + j] =
+          table[(int64_t)arg->batch->ids[i] * H + j] +
+          (j == 0 ? (float)arg->batch->positions[i] * 0.015625f : 0.0f);
+}
+
+/* Splits a row of q, k and v; keys and values go to their slot. */
+static void split_rows(void *p, int64_t begin, int64_t end) {
+  const row_arg *arg = p;
+  float *k = arg->ctx->kv[arg->layer].k;
+  float *v = arg->ctx->kv[arg->layer].v;
+  for (int64_t i = begin; i < end; ++i) {
+    const float *row = arg->a->qkv + i * QKV;
+    int64_t slot = arg->batch->slots[i];
+    for (int64_t j = 0; j < Q; ++j)
+      arg->a->q[i * Q + j] = row[j];
+    for (int64_t j = 0; j < KV; ++j) {
+      k[slot * KV + j] = row[Q + j];
+      v[slot * KV + j] = row[Q + KV + j];
+    }
+  }
+}
+
+static void add_rows(void *p, int64_t begin, int64_t end) {
+  const row_arg *arg = p;
+  for (int64_t i = begin * H; i < end * H; ++i)
+    arg->a->h[i] += arg->a->o[i];
+}
+
+static void output_rows(void *p, int64_t begin, int64_t end) {
+  const row_arg *arg = p;
+  for (int64_t i = begin; i < end; ++i)
+    for (int64_t j = 0; j < H; ++j)
+      arg->a->o[i * H + j] = arg->a->h[arg->batch->output_rows[i] * H + j];
+}
+
+static int32_t step(octet_ctx *ctx, const octet_batch *b) {
+#ifdef FAKE_STEP
+  return 7;
+#endif
+  const octet_runtime *rt = ctx->runtime;
+  arena *a = (arena *)ctx->arena;
+  const int64_t rows = b->num_rows;
+  row_arg arg = {ctx, b, a, 0};
+  rt->parallel_for(ctx, rows, 1, embed_rows, &arg);
+  if (ctx->tracing)
+    rt->trace(ctx, "hidden", 0, OCTET_F32, rows, H, a->h);
+  for (int64_t l = 0; l < LAYERS; ++l) {
+    const octet_weight *w = ctx->weights + W_LAYER0 + 2 * l;
+    arg.layer = l;
+    rt->gemm(ctx, &qkv_gemm, rows, a->h, 0, &w[0], 0, a->qkv);
+    rt->parallel_for(ctx, rows, 1, split_rows, &arg);
+    rt->attention(ctx, &attention_desc, l, b, a->q, 0, 0, a->y);
+    rt->gemm(ctx, &o_gemm, rows, a->y, 0, &w[1], 0, a->o);
+    rt->parallel_for(ctx, rows, 4, add_rows, &arg);
+    if (ctx->tracing)
+      rt->trace(ctx, "hidden", l + 1, OCTET_F32, rows, H, a->h);
+  }
+  if (ctx->tracing)
+    rt->trace(ctx, "hidden_norm", -1, OCTET_F32, rows, H, a->h);
+  if (b->num_outputs) {
+    rt->parallel_for(ctx, b->num_outputs, 1, output_rows, &arg);
+    rt->gemm(ctx, &head_gemm, b->num_outputs, a->o, 0, &ctx->weights[W_EMBED],
+             0, b->output);
+  }
+  return 0;
+}
+
+#endif
+
+#ifdef FAKE_ABI
+#define VERSION (OCTET_ABI_VERSION + 1)
+#else
+#define VERSION OCTET_ABI_VERSION
+#endif
+#ifdef FAKE_ARENA
+#define ARENA_BYTES (INT64_C(1) << 50)
+#else
+#define ARENA_BYTES sizeof(arena)
+#endif
+
+__attribute__((visibility("default"))) const octet_program_t octet_program = {
+    VERSION,     0,           info, sizeof(info) - 1,
+    ARENA_BYTES, NUM_WEIGHTS, load, step};
