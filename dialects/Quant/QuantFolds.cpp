@@ -38,15 +38,10 @@ OpFoldResult PackOp::fold(FoldAdaptor) {
   return unpack.getInput();
 }
 
-/// Scales that keep their type are not converted, and widening twice is
-/// widening once.
+/// Scales that keep their type are not converted.
 OpFoldResult ConvertScalesOp::fold(FoldAdaptor) {
   if (getInput().getType() == getType())
     return getInput();
-  if (auto inner = getInput().getDefiningOp<ConvertScalesOp>()) {
-    getInputMutable().assign(inner.getInput());
-    return getResult();
-  }
   return {};
 }
 

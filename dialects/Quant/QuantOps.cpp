@@ -124,7 +124,7 @@ static bool isStaticType(Type type) {
 }
 
 LogicalResult SlotOp::verify() {
-  if (getCount() < 1)
+  if (int64_t(getCount()) < 1)
     return emitOpError() << "has " << int64_t(getCount())
                          << " instances, expected at least 1";
   if (!isa<q::TensorType, RankedTensorType>(getType()))
