@@ -1,0 +1,183 @@
+//===- Compile.cpp - A checkpoint to an executable ------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "octet/Pipeline/Compile.h"
+
+#include "dialects/AllDialects.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "octet/Diagnostics/Diagnostics.h"
+#include "octet/HostCode/HostCode.h"
+#include "octet/Pipeline/Pipelines.h"
+#include "octet/Support/File.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+namespace octet {
+
+//===----------------------------------------------------------------------===//
+// Output
+//===----------------------------------------------------------------------===//
+
+static Status writeText(const std::string &path, llvm::StringRef text) {
+  if (path.empty() || path == "-") {
+    llvm::outs() << text;
+    llvm::outs().flush();
+    if (llvm::outs().has_error()) {
+      std::string why = llvm::outs().error().message();
+      llvm::outs().clear_error();
+      return machineError("stdout", why);
+    }
+    return Status::success();
+  }
+  std::span<const std::byte> piece(
+      reinterpret_cast<const std::byte *>(text.data()), text.size());
+  return writeFile(path, {&piece, 1});
+}
+
+static std::string printModule(ModuleOp module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os);
+  os << '\n';
+  return text;
+}
+
+namespace {
+/// Writes the module after each phase (--dump-ir) and counts the phases for
+/// the progress line.
+class PhaseObserver : public PassInstrumentation {
+public:
+  PhaseObserver(std::string folder, bool progress)
+      : folder(std::move(folder)), progress(progress) {}
+
+  void runBeforePass(Pass *pass, Operation *) override {
+    if (progress && phase + 1 < getPhases().size())
+      llvm::errs() << "  " << getPhases()[phase + 1].name << '\n';
+  }
+
+  void runAfterPass(Pass *, Operation *op) override {
+    ++phase;
+    if (auto module = dyn_cast<ModuleOp>(op))
+      dump(module);
+  }
+
+  /// Writes NN-PHASE.mlir; the first error stays in `status`.
+  void dump(ModuleOp module) {
+    if (folder.empty() || !status.ok())
+      return;
+    llvm::SmallString<128> path(folder);
+    llvm::sys::path::append(
+        path,
+        llvm::formatv("{0:2}-{1}.mlir", llvm::fmt_align(phase, llvm::AlignStyle::Right, 2, '0'),
+                      getPhases()[phase].name)
+            .str());
+    status = writeText(path.str().str(), printModule(module));
+  }
+
+  Status status;
+
+private:
+  std::string folder;
+  bool progress;
+  unsigned phase = 0;
+};
+} // namespace
+
+/// The sections beside the program: what the runtime needs of the folder.
+static Result<std::vector<PayloadSection>>
+readSections(const Checkpoint &checkpoint) {
+  std::vector<PayloadSection> sections;
+  if (!checkpoint.generationConfig.is_null()) {
+    std::string text = checkpoint.generationConfig.dump(
+        -1, ' ', true, nlohmann::json::error_handler_t::replace);
+    sections.push_back({"generation", {text.begin(), text.end()}});
+  }
+  return sections;
+}
+
+static Status writeOutput(const CompileOptions &options, ModuleOp module,
+                          const Checkpoint &checkpoint) {
+  if (options.emit == EmitKind::IR || !options.compileTo.empty())
+    return writeText(options.output, printModule(module));
+  if (options.emit == EmitKind::LLVM) {
+    OCTET_TRY_ASSIGN(std::string text, emitLLVM(module));
+    return writeText(options.output, text);
+  }
+  OCTET_TRY_ASSIGN(std::vector<char> object, emitObject(module));
+  if (options.emit == EmitKind::Object)
+    return writeText(options.output, {object.data(), object.size()});
+  OCTET_TRY_ASSIGN(std::vector<char> program, linkProgram(object));
+  OCTET_TRY_ASSIGN(std::vector<PayloadSection> sections,
+                   readSections(checkpoint));
+  return options.emit == EmitKind::Program
+             ? writeProgram(options.output, program, sections)
+             : writeExecutable(options.output, program, sections);
+}
+
+//===----------------------------------------------------------------------===//
+// The phases
+//===----------------------------------------------------------------------===//
+
+/// An error that passes have printed already.
+static Status alreadyReported(ErrorKind kind = ErrorKind::Input) {
+  return ErrorInfo{kind, "", "", "", {}};
+}
+
+Status compile(const CompileOptions &options) {
+  unsigned last = getPhases().size() - 1;
+  if (!options.compileTo.empty())
+    last = *findPhase(options.compileTo);
+
+  OCTET_TRY_ASSIGN(Checkpoint checkpoint, openCheckpoint(options.checkpoint));
+
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  DiagnosticPrinter printer(&context, llvm::errs());
+  if (options.remarks && failed(printRemarks(context, llvm::errs())))
+    return internalError("--remarks", "the remark engine does not start");
+
+  if (options.progress)
+    llvm::errs() << "  import\n";
+  ImportNotes notes;
+  OCTET_TRY_ASSIGN(
+      OwningOpRef<ModuleOp> module,
+      importCheckpoint(checkpoint, options.import, context, notes));
+  for (const std::string &text : notes.warnings)
+    llvm::errs() << "warning: " << text << '\n';
+  for (const std::string &text : notes.notes)
+    llvm::errs() << "note: " << text << '\n';
+
+  if (!options.dumpIR.empty())
+    if (std::error_code ec = llvm::sys::fs::create_directories(options.dumpIR))
+      return machineError(options.dumpIR, ec.message());
+
+  PassManager manager(&context);
+  if (failed(applyPassManagerCLOptions(manager)))
+    return alreadyReported(ErrorKind::Usage);
+  applyDefaultTimingPassManagerCLOptions(manager);
+  buildPhases(manager, 1, last);
+  auto owned =
+      std::make_unique<PhaseObserver>(options.dumpIR, options.progress);
+  PhaseObserver &observer = *owned;
+  manager.addInstrumentation(std::move(owned));
+  observer.dump(*module);
+  OCTET_TRY(std::move(observer.status));
+  if (failed(manager.run(*module)))
+    return alreadyReported();
+  OCTET_TRY(std::move(observer.status));
+  return writeOutput(options, *module, checkpoint);
+}
+
+} // namespace octet

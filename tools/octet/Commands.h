@@ -1,0 +1,28 @@
+//===- Commands.h - The verbs of octet --------------------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_TOOLS_OCTET_COMMANDS_H
+#define OCTET_TOOLS_OCTET_COMMANDS_H
+
+#include "octet/Support/Status.h"
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace octet {
+
+/// Set by the verb that the command line chose; main runs it.
+using Action = std::function<Status()>;
+
+/// Adds `octet compile` to `app`.
+void addCompileCommand(CLI::App &app, Action &action);
+/// Adds `octet info` to `app`.
+void addInfoCommand(CLI::App &app, Action &action);
+
+} // namespace octet
+
+#endif // OCTET_TOOLS_OCTET_COMMANDS_H

@@ -1,0 +1,81 @@
+//===- main.cpp - The compiler driver -------------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "Info.h"
+
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/Timing.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include <iostream>
+
+using namespace octet;
+
+void octet::addInfoCommand(CLI::App &app, Action &action) {
+  auto o = std::make_shared<InfoOptions>();
+  CLI::App *verb = app.add_subcommand(
+      "info", "What a checkpoint holds, from its headers alone");
+  verb->add_option("CHECKPOINT", o->path, "Folder, or a safetensors file")
+      ->required();
+  verb->add_flag("--json", o->json, "For programs");
+  verb->add_flag("--tensors", o->tensors, "List each tensor");
+  verb->callback([o, &action] {
+    action = [o] { return printInfo(*o, std::cout); };
+  });
+}
+
+/// Takes the `--mlir-…` flags out of the arguments and gives them to LLVM's
+/// parser; returns the others.
+static std::vector<char *> takeMlirFlags(int argc, char **argv) {
+  std::vector<char *> ours, theirs = {argv[0]};
+  for (int i = 0; i < argc; ++i)
+    (llvm::StringRef(argv[i]).starts_with("--mlir-") ? theirs : ours)
+        .push_back(argv[i]);
+  mlir::registerAsmPrinterCLOptions();
+  mlir::registerMLIRContextCLOptions();
+  mlir::registerPassManagerCLOptions();
+  mlir::registerDefaultTimingManagerCLOptions();
+  // Prints the error and exits with status 1 itself, which for a flag that
+  // does not parse is close enough to say so here: see --mlir-… in the output.
+  if (!llvm::cl::ParseCommandLineOptions(theirs.size(), theirs.data(),
+                                         "octet's MLIR flags\n", &llvm::errs()))
+    exit(2);
+  return ours;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  std::vector<char *> arguments = takeMlirFlags(argc, argv);
+
+  CLI::App app{"Octet compiles a Hugging Face checkpoint to one native "
+               "executable.",
+               "octet"};
+  app.require_subcommand(1);
+  app.set_version_flag("--version", "octet " OCTET_VERSION);
+  app.get_formatter()->column_width(34);
+  Action action;
+  addCompileCommand(app, action);
+  addInfoCommand(app, action);
+  try {
+    app.parse(arguments.size(), arguments.data());
+  } catch (const CLI::ParseError &error) {
+    // --help and --version end here too, with status 0.
+    return app.exit(error) == 0 ? 0 : int(ErrorKind::Usage);
+  }
+
+  Status status = action();
+  if (status.ok())
+    return 0;
+  // Passes print their errors themselves and leave the message empty.
+  if (!status.info().message.empty())
+    std::cerr << status.info().format();
+  return status.info().exitCode();
+}
