@@ -1,0 +1,441 @@
+//===- Import.cpp - Checkpoint to the model dialect -----------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "octet/Import/Import.h"
+#include "Decoder.h"
+#include "dialects/Model/ModelDialect.h"
+#include "dialects/Quant/QuantDialect.h"
+#include "mlir/IR/Verifier.h"
+#include "octet/QuantAttrs/QuantAttrs.h"
+#include "octet/Support/Escape.h"
+
+using namespace mlir;
+using namespace octet;
+
+namespace {
+
+/// Defaults of DESIGN ("Defaults").
+constexpr int64_t kDefaultContext = 8192, kDefaultSeqs = 8,
+                  kDefaultStepTokens = 2048;
+/// Positions beyond this have no exact float32.
+constexpr int64_t kMaxContext = int64_t(1) << 24;
+
+/// One import: the config, the options and what is reported on the way.
+class Importer {
+public:
+  Importer(const Checkpoint &checkpoint, const ImportOptions &options,
+           MLIRContext &context, ImportNotes &notes)
+      : checkpoint(checkpoint), options(options), context(context),
+        notes(notes), config(checkpoint.config, "config.json"),
+        inventory(checkpoint) {}
+
+  Result<OwningOpRef<ModuleOp>> run();
+
+private:
+  Status readOptions();
+  Status readQuantisation();
+  Result<std::string> chooseDtype();
+  Result<int64_t> chooseContext();
+  Status chooseSettings();
+  Result<Attribute> readIds(std::string_view key);
+  Status addInfo(ModuleOp module);
+  Status buildModel(ModuleOp module);
+  Status buildExtract(ModuleOp module);
+  Status reportNames();
+  void reportTensors();
+
+  const Checkpoint &checkpoint;
+  const ImportOptions &options;
+  MLIRContext &context;
+  ImportNotes &notes;
+  ConfigReader config;
+  Inventory inventory;
+
+  std::string architecture;
+  DecoderConfig decoder;
+  Target target, numerics;
+  std::optional<FoundConfig> found;
+  std::optional<QuantConfig> quant;
+  DecoderOptions decoderOptions;
+  model::SettingsAttr settings;
+  std::optional<ExtractedModule> extracted;
+};
+
+} // namespace
+
+/// `SUBJECT: text [RULE]`.
+static std::string formatNote(const ErrorInfo &info) {
+  return info.subject + ": " + info.message +
+         (info.rule.empty() ? "" : " [" + info.rule + "]");
+}
+
+//===----------------------------------------------------------------------===//
+// Options
+//===----------------------------------------------------------------------===//
+
+/// A word of a closed list.
+static Status checkWord(std::string_view flag, const std::string &word,
+                        std::initializer_list<std::string_view> words) {
+  std::string expected;
+  for (std::string_view each : words) {
+    if (each == word)
+      return Status::success();
+    expected += (expected.empty() ? "" : ", ") + std::string(each);
+  }
+  return usageError(std::string(flag) + " " + escapeName(word),
+                    "no such choice; " + expected);
+}
+
+static Status checkCount(std::string_view flag, int64_t value, int64_t limit) {
+  if (value >= 1 && value <= limit)
+    return Status::success();
+  return usageError(std::string(flag) + " " + std::to_string(value),
+                    "out of range; 1 to " + std::to_string(limit));
+}
+
+Status Importer::readOptions() {
+  OCTET_TRY_ASSIGN(target, parseTarget(options.target, "--target"));
+  numerics = target;
+  if (!options.numerics.empty()) {
+    OCTET_TRY_ASSIGN(numerics, parseTarget(options.numerics, "--numerics"));
+  }
+  OCTET_TRY(checkWord("--activation-quant", options.activationQuant,
+                      {"auto", "off"}));
+  OCTET_TRY(checkWord("--kv-cache", options.kvCache,
+                      {"auto", "bf16", "f16", "f32", "fp8_e4m3"}));
+  for (auto [flag, value] :
+       {std::pair("--tp", options.tp), std::pair("--ep", options.ep),
+        std::pair("--dp", options.dp)})
+    OCTET_TRY(checkCount(flag, value, 1 << 16));
+  OCTET_TRY(checkCount("--max-context", options.maxContext.value_or(1),
+                       kMaxContext));
+  OCTET_TRY(checkCount("--max-seqs", options.maxSeqs.value_or(1), 1 << 20));
+  return checkCount("--max-step-tokens", options.maxStepTokens.value_or(1),
+                    kMaxContext);
+}
+
+/// `dtype` or `torch_dtype`, also in text_config; then the norm weights' dtype.
+/// float32 becomes bf16 unless the user asks for f32.
+Result<std::string> Importer::chooseDtype() {
+  if (!options.dtype.empty()) {
+    OCTET_TRY(checkActivationDtype(target, options.dtype));
+    return options.dtype;
+  }
+  std::optional<std::string> word;
+  for (std::string_view key : {"dtype", "torch_dtype"}) {
+    if (word)
+      break;
+    OCTET_TRY_ASSIGN(word, config.findString(key));
+  }
+  if (!word) {
+    OCTET_TRY_ASSIGN(std::optional<ConfigReader> text,
+                     config.findObject("text_config"));
+    for (std::string_view key : {"dtype", "torch_dtype"}) {
+      if (word || !text)
+        break;
+      OCTET_TRY_ASSIGN(word, text->findString(key));
+    }
+  }
+  if (!word) {
+    const TensorInfo *norm = inventory.find("model.norm.weight");
+    return std::string(norm && norm->type == StoredType::F16 ? "f16" : "bf16");
+  }
+  std::string name = *word;
+  if (name.starts_with("torch."))
+    name = name.substr(6);
+  if (name == "bfloat16")
+    return std::string("bf16");
+  if (name == "float16" || name == "half")
+    return std::string("f16");
+  if (name == "float32" || name == "float") {
+    notes.notes.push_back("--dtype: bf16, because config.json says float32, "
+                          "which is for tests");
+    return std::string("bf16");
+  }
+  return inputError("config.json",
+                    "dtype is " + quoteName(*word) +
+                        "; expected bfloat16, float16 or float32, or --dtype",
+                    "C9");
+}
+
+Result<int64_t> Importer::chooseContext() {
+  int64_t limit = std::min(decoder.maxPositions, kMaxContext);
+  if (!options.maxContext) {
+    int64_t context = std::min(limit, kDefaultContext);
+    if (context < decoder.maxPositions)
+      notes.notes.push_back(
+          "--max-context: " + std::to_string(context) +
+          " tokens by default; config.json allows " +
+          std::to_string(decoder.maxPositions));
+    return context;
+  }
+  // A YaRN config may leave max_position_embeddings at the original length.
+  double allowed = double(decoder.maxPositions);
+  if (decoder.rope.type == RopeParameters::Type::Yarn)
+    allowed = std::max(allowed, decoder.rope.factor *
+                                    decoder.rope.originalMaxPositions);
+  if (double(*options.maxContext) > allowed)
+    notes.warnings.push_back(
+        "--max-context " + std::to_string(*options.maxContext) +
+        ": more tokens than config.json allows, which is " +
+        std::to_string(decoder.maxPositions));
+  return *options.maxContext;
+}
+
+Status Importer::chooseSettings() {
+  OCTET_TRY_ASSIGN(std::string dtype, chooseDtype());
+  OCTET_TRY_ASSIGN(int64_t maxContext, chooseContext());
+  Builder builder(&context);
+  Type type = dtype == "bf16"  ? Type(builder.getBF16Type())
+              : dtype == "f16" ? Type(builder.getF16Type())
+                               : Type(builder.getF32Type());
+  decoderOptions.dtype = type;
+  decoderOptions.maxContext = maxContext;
+  OCTET_TRY_ASSIGN(decoderOptions.rope,
+                   computeRope(decoder.rope, decoder.headDim));
+  // A window that no context fills is none, and makes no kind of its own.
+  for (int64_t &window : decoder.windows)
+    if (window >= maxContext)
+      window = 0;
+  settings = model::SettingsAttr::get(
+      &context, target.name, numerics.name, type, options.tp, options.ep,
+      options.dp, maxContext, options.maxSeqs.value_or(kDefaultSeqs),
+      options.maxStepTokens.value_or(kDefaultStepTokens),
+      options.activationQuant, options.kvCache, options.quantization,
+      options.unfuseMixed, /*requant_max=*/false, options.batchInvariant);
+  return Status::success();
+}
+
+Status Importer::readQuantisation() {
+  OCTET_TRY_ASSIGN(found, findQuantConfig(checkpoint.config,
+                                          checkpoint.hfQuantConfig));
+  OCTET_TRY_ASSIGN(quant, readQuantConfig(found ? &*found : nullptr,
+                                          options.quantization, target));
+  if (quant)
+    for (const ErrorInfo &warning : quant->warnings)
+      notes.warnings.push_back(formatNote(warning));
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Module attributes
+//===----------------------------------------------------------------------===//
+
+/// Token ids: generation_config.json wins over config.json. One or a list.
+Result<Attribute> Importer::readIds(std::string_view key) {
+  Builder builder(&context);
+  for (const auto &[json, file] :
+       {std::pair(&checkpoint.generationConfig, "generation_config.json"),
+        std::pair(&checkpoint.config, "config.json")}) {
+    if (!json->is_object())
+      continue;
+    auto value = json->find(key);
+    if (value == json->end() || value->is_null())
+      continue;
+    nlohmann::json list =
+        value->is_array() ? *value : nlohmann::json::array({*value});
+    SmallVector<int64_t> ids;
+    for (const nlohmann::json &id : list) {
+      if (!id.is_number_unsigned() ||
+          id.get<uint64_t>() >= uint64_t(decoder.vocab))
+        return inputError(file,
+                          std::string(key) + " is " +
+                              escapeName(dumpJson(*value)) +
+                              "; expected token ids below vocab_size, which "
+                              "is " + std::to_string(decoder.vocab));
+      ids.push_back(id.get<int64_t>());
+    }
+    return Attribute(builder.getI64ArrayAttr(ids));
+  }
+  return Attribute(builder.getI64ArrayAttr({}));
+}
+
+Status Importer::addInfo(ModuleOp module) {
+  Builder builder(&context);
+  OCTET_TRY_ASSIGN(Attribute bos, readIds("bos_token_id"));
+  OCTET_TRY_ASSIGN(Attribute eos, readIds("eos_token_id"));
+  NamedAttrList info;
+  info.set("architecture", builder.getStringAttr(architecture));
+  info.set("checkpoint", builder.getStringAttr(checkpoint.path));
+  info.set("hash", builder.getStringAttr(checkpoint.tensors.hash()));
+  info.set("vocab", builder.getI64IntegerAttr(decoder.vocab));
+  info.set("hidden", builder.getI64IntegerAttr(decoder.hidden));
+  info.set("layers", builder.getI64IntegerAttr(decoder.layers));
+  info.set("bos", bos);
+  info.set("eos", eos);
+  info.set("kind", builder.getStringAttr(extracted ? "module" : "model"));
+  if (extracted) {
+    NamedAttrList part;
+    part.set("path", builder.getStringAttr(extracted->path));
+    part.set("in", builder.getI64IntegerAttr(extracted->in));
+    part.set("out", builder.getI64IntegerAttr(extracted->out));
+    info.set("module", part.getDictionary(&context));
+  }
+  module->setAttr("model.info", info.getDictionary(&context));
+  module->setAttr(model::kSettingsName, settings);
+  if (found) {
+    OCTET_TRY_ASSIGN(Attribute fields,
+                     toAttr(found->fields, found->source, &context));
+    module->setAttr("q.config",
+                    q::ConfigAttr::get(&context, cast<DictionaryAttr>(fields),
+                                       found->source));
+  }
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Bodies
+//===----------------------------------------------------------------------===//
+
+Status Importer::buildModel(ModuleOp module) {
+  OCTET_TRY_ASSIGN(ModelFacts facts,
+                   readModelFacts(decoder, quant ? &*quant : nullptr,
+                                  inventory));
+  OCTET_TRY(inventory.takeProblems());
+  buildDecoder(module, decoder, decoderOptions, facts);
+  reportTensors();
+  return reportNames();
+}
+
+Status Importer::buildExtract(ModuleOp module) {
+  QuantConfig *words = quant ? &*quant : nullptr;
+  if (extracted->layer < 0) {
+    OCTET_TRY_ASSIGN(LinearFacts lmHead,
+                     readLmHeadFacts(decoder, words, inventory));
+    OCTET_TRY(inventory.takeProblems());
+    buildExtracted(module, decoder, decoderOptions, *extracted, nullptr,
+                   &lmHead);
+    return Status::success();
+  }
+  OCTET_TRY_ASSIGN(LayerFacts layer, readLayerFacts(decoder, extracted->layer,
+                                                    words, inventory));
+  OCTET_TRY(inventory.takeProblems());
+  buildExtracted(module, decoder, decoderOptions, *extracted, &layer, nullptr);
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+/// "'a', 'b' and 3 more", at most ten.
+static std::string listNames(const std::vector<std::string> &names) {
+  constexpr size_t kShown = 10;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kShown; ++i)
+    text += (i ? ", " : "") + names[i];
+  if (names.size() > kShown)
+    text += " and " + std::to_string(names.size() - kShown) + " more";
+  return text;
+}
+
+/// The number of a decoder layer in a tensor's name, or -1.
+static int64_t getLayerNumber(std::string_view name) {
+  constexpr std::string_view kLayers = "model.layers.";
+  if (!name.starts_with(kLayers))
+    return -1;
+  std::string_view rest = name.substr(kLayers.size());
+  size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (digits == 0 || digits > 9)
+    return -1;
+  return std::stoll(std::string(rest.substr(0, digits)));
+}
+
+/// W14, W15: what nothing consumed.
+void Importer::reportTensors() {
+  std::vector<std::string> unused;
+  int64_t later = 0;
+  for (const TensorInfo *tensor : inventory.getUnconsumed()) {
+    if (decoder.tied && tensor->name == "lm_head.weight") {
+      notes.notes.push_back(inventory.getFile(*tensor) +
+                            ": tensor 'lm_head.weight' is not used, because "
+                            "the embedding is tied [W15]");
+      continue;
+    }
+    if (getLayerNumber(tensor->name) >= decoder.layers) {
+      ++later;
+      continue;
+    }
+    unused.push_back(quoteName(tensor->name));
+  }
+  if (later)
+    notes.notes.push_back(
+        escapePath(checkpoint.path) + ": " + std::to_string(later) +
+        (later == 1 ? " tensor" : " tensors") + " of layers from " +
+        std::to_string(decoder.layers) +
+        " on, which num_hidden_layers does not count, are not used [W14]");
+  if (!unused.empty())
+    notes.warnings.push_back(
+        escapePath(checkpoint.path) + ": " + std::to_string(unused.size()) +
+        (unused.size() == 1 ? " tensor is" : " tensors are") +
+        " used by nothing: " + listNames(unused) + " [W14]");
+}
+
+/// C7: entries of the config that match nothing.
+Status Importer::reportNames() {
+  if (!quant)
+    return Status::success();
+  std::vector<NameList *> lists = {&quant->ignore};
+  for (SchemeGroup &group : quant->groups) {
+    lists.push_back(&group.paths);
+    lists.push_back(&group.patterns);
+  }
+  std::vector<std::string> unused;
+  for (NameList *list : lists) {
+    for (const TensorInfo &tensor : checkpoint.tensors.all()) {
+      if (list->allUsed())
+        break;
+      OCTET_TRY(list->markTensor(tensor.name));
+    }
+    for (std::string &entry : list->getUnused())
+      unused.push_back(std::move(entry));
+  }
+  if (!unused.empty())
+    notes.warnings.push_back(
+        quant->source + ": " + listNames(unused) +
+        (unused.size() == 1 ? " matches" : " match") +
+        " no module or tensor of this checkpoint [C7]");
+  return Status::success();
+}
+
+//===----------------------------------------------------------------------===//
+// All of it
+//===----------------------------------------------------------------------===//
+
+Result<OwningOpRef<ModuleOp>> Importer::run() {
+  OCTET_TRY(readOptions());
+  OCTET_TRY_ASSIGN(const Architecture *found, findArchitecture(config));
+  architecture = found->name;
+  OCTET_TRY(readQuantisation());
+  OCTET_TRY_ASSIGN(decoder, found->read(config, notes.warnings));
+  OCTET_TRY(chooseSettings());
+  config.reportUnknown(notes.warnings);
+  if (!options.extract.empty()) {
+    OCTET_TRY_ASSIGN(extracted, findExtracted(decoder, options.extract));
+  }
+
+  OwningOpRef<ModuleOp> module(ModuleOp::create(FileLineColLoc::get(
+      &context, (checkpoint.path + "/config.json"), 0, 0)));
+  OCTET_TRY(addInfo(*module));
+  OCTET_TRY(extracted ? buildExtract(*module) : buildModel(*module));
+  if (options.strict && !notes.warnings.empty())
+    return inputError("--strict", notes.warnings.front());
+  if (failed(verify(*module)))
+    return internalError(escapePath(checkpoint.path),
+                         "the imported module does not verify");
+  return module;
+}
+
+Result<OwningOpRef<ModuleOp>>
+octet::importCheckpoint(const Checkpoint &checkpoint,
+                        const ImportOptions &options, MLIRContext &context,
+                        ImportNotes &notes) {
+  context.loadDialect<q::QuantDialect, model::ModelDialect, func::FuncDialect,
+                      scf::SCFDialect, arith::ArithDialect>();
+  return Importer(checkpoint, options, context, notes).run();
+}

@@ -1,0 +1,61 @@
+//===- Qwen.cpp - Qwen2 and Qwen3, dense ----------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Qwen2ForCausalLM: q, k and v always have a bias, o never. Qwen3ForCausalLM:
+// `attention_bias` as in Llama, and an RMSNorm over each head of q and k. In
+// both, layers from `max_window_layers` on see the last `sliding_window` keys
+// if `use_sliding_window` says so.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Architecture.h"
+
+using namespace octet;
+
+static Status readSlidingWindow(ConfigReader &config, DecoderConfig &result) {
+  OCTET_TRY_ASSIGN(bool use, config.getFlag("use_sliding_window", false));
+  OCTET_TRY_ASSIGN(std::optional<int64_t> window,
+                   config.findSize("sliding_window"));
+  const nlohmann::json *first = config.find("max_window_layers");
+  int64_t firstSliding = 28; // the default of both architectures
+  if (first) {
+    if (!first->is_number_unsigned() ||
+        first->get<uint64_t>() > uint64_t(kMaxSize))
+      return inputError(config.getSubject(),
+                        config.describe("max_window_layers") +
+                            "; expected an integer from 0 to " +
+                            std::to_string(kMaxSize),
+                        "C15");
+    firstSliding = first->get<int64_t>();
+  }
+  return readWindows(
+      config, use ? window.value_or(0) : 0,
+      [](int64_t layer, int64_t start) { return layer >= start; }, firstSliding,
+      result);
+}
+
+Result<DecoderConfig> octet::readQwen2(ConfigReader &config,
+                                       std::vector<std::string> &warnings) {
+  OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
+  result.qkvBias = Bias::Yes;
+  result.outputBias = result.mlpBias = Bias::AsStored;
+  OCTET_TRY(readSlidingWindow(config, result));
+  return result;
+}
+
+Result<DecoderConfig> octet::readQwen3(ConfigReader &config,
+                                       std::vector<std::string> &warnings) {
+  OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
+  OCTET_TRY_ASSIGN(result.qkvBias, readBias(config, "attention_bias"));
+  result.outputBias = result.qkvBias;
+  result.mlpBias = Bias::AsStored;
+  result.qkNorm = true;
+  OCTET_TRY(readSlidingWindow(config, result));
+  return result;
+}
