@@ -1,9 +1,11 @@
 """Configuration of the lit suites: tools, substitutions, features.
 
-Substitutions   %python, %shared (OCTET_SHARED_DIR), and lit's own %s, %S, %t
+Substitutions   %python, %shared (OCTET_SHARED_DIR), %fake (folder of the program
+                written by hand and of fake-model), and lit's own %s, %S, %t
 Features        shared      OCTET_SHARED_DIR is there
                 octet, octet-opt, octet-run, octet-reduce, octet-lsp-server
                             that tool is built
+                fake-model  and octet-run are built
                 avx2, avx512, avx512bf16, amx      of this machine
 OCTET_CHECK_ROUNDTRIP=1 in the environment makes each octet-opt verify that what
 it reads survives printing and parsing.
@@ -45,6 +47,12 @@ for tool in ("octet", "octet-opt", "octet-run", "octet-reduce",
              "octet-lsp-server"):
     if Path(config.octet_tools, tool).exists():
         config.available_features.add(tool)
+
+# A program written by hand (test/unit/RuntimeTests.cmake).
+fake = Path(config.octet_tools).parent / "unit"
+config.substitutions.append(("%fake", str(fake)))
+if (fake / "fake-model").exists() and "octet-run" in config.available_features:
+    config.available_features.add("fake-model")
 
 
 def cpu_flags():

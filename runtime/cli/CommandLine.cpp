@@ -258,6 +258,20 @@ static Status runChecked(int argc, char **argv) {
   addEval(app, options);
   addScore(app, options);
   addInfo(app, options);
+  // CLI11 would say that a verb is missing.
+  if (!invocation.arguments.empty() &&
+      !invocation.arguments[0].starts_with("-")) {
+    std::string names;
+    bool known = false;
+    for (const CLI::App *verb : app.get_subcommands(nullptr)) {
+      names += (names.empty() ? "" : ", ") + verb->get_name();
+      known |= verb->get_name() == invocation.arguments[0];
+    }
+    if (!known)
+      return usageError("command line", "no verb " +
+                                            quoteName(invocation.arguments[0]) +
+                                            "; there are " + names);
+  }
   // CLI11 takes the arguments from the back.
   std::vector<std::string> arguments(invocation.arguments.rbegin(),
                                      invocation.arguments.rend());

@@ -12,6 +12,7 @@
 #include "runtime/cli/Verbs.h"
 #include "runtime/cpu/Level.h"
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 using namespace octet;
 using namespace octet::rt;
@@ -97,7 +98,10 @@ Status rt::infoVerb(const Program &program, const CommonOptions &,
   line("memory", fmt::format("weights {} bytes, intermediate values {} bytes",
                              text(object["memory"], "weights"),
                              program.abi->arena_bytes));
-  line("traces", info.traces.empty() ? "-" : text(object, "traces"));
+  line("traces",
+       info.traces.empty()
+           ? "-"
+           : escapeName(fmt::format("{}", fmt::join(info.traces, ", "))));
   line("simd", text(object, "simd") + " on this machine");
   line("driver", "none needed");
   return print(out + describeDecisions(object));

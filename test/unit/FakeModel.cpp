@@ -46,7 +46,7 @@ std::vector<FakeTensor> test::fakeTensors() {
   for (const char *layer : {"0", "1"}) {
     std::string prefix = std::string("layers.") + layer + ".";
     all.push_back(f32(prefix + "k_proj", {32, 48}, 0.4f, bits));
-    all.push_back(f32(prefix + "o_proj", {48, 64}, 0.4f, bits));
+    all.push_back(f32(prefix + "o_proj", {48, 64}, 0.7f, bits));
     all.push_back(f32(prefix + "q_proj", {64, 48}, 0.4f, bits));
     all.push_back(f32(prefix + "v_proj", {32, 48}, 0.4f, bits));
   }

@@ -113,6 +113,8 @@ std::vector<double> reference(std::span<const int32_t> ids) {
     for (size_t i = 0; i < h.size(); ++i)
       h[i] += o[i];
   }
+  for (double &value : h)
+    value /= 16;
   return product(h, t[0]);
 }
 

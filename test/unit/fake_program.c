@@ -11,7 +11,7 @@
 |*                                                                            *|
 |*   h = embed[id] + position / 64                                            *|
 |*   for each layer: h += o_proj(attention(q_proj(h), k_proj(h), v_proj(h)))  *|
-|*   logits = h * embed^T                                                     *|
+|*   logits = h / 16 * embed^T                                                *|
 |*                                                                            *|
 |* q, k and v are one fused weight of three parts. Compiled freestanding: a   *|
 |* program has no imports. FAKE_MODULE makes layer 0's o_proj a module of its *|
@@ -200,7 +200,7 @@ static void output_rows(void *p, int64_t begin, int64_t end) {
   const row_arg *arg = p;
   for (int64_t i = begin; i < end; ++i)
     for (int64_t j = 0; j < H; ++j)
-      arg->a->o[i * H + j] = arg->a->h[arg->batch->output_rows[i] * H + j];
+      arg->a->o[i * H + j] = arg->a->h[arg->batch->output_rows[i] * H + j] * 0.0625f;
 }
 
 static int32_t step(octet_ctx *ctx, const octet_batch *b) {
