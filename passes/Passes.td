@@ -28,7 +28,8 @@ def ResolveQuantMethods : Pass<"octet-resolve-quant-methods", "mlir::ModuleOp"> 
        : …, !q.tensor<384x256xf8E4M3FN, block<128x128>, f32> -> …                     // after
     ```
   }];
-  let statistics = [Statistic<"numQuantized", "num-quantized", "Linear layers with a quantisation method">];
+  let statistics = [Statistic<"numQuantized", "num-quantized", "Linear layers with a quantisation method">,
+                    Statistic<"numUnquantized", "num-unquantized", "Linear layers without one">];
   let dependentDialects = ["octet::q::QuantDialect", "octet::model::ModelDialect"];
 }
 

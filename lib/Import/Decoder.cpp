@@ -61,7 +61,7 @@ private:
   Value mlp(Value input, const LayerFacts &facts);
   Value lmHead(Value input, const LinearFacts &facts);
   func::FuncOp buildLayer(const LayerFacts &facts, size_t kind);
-  Value callLayers(const LayerRun &run, func::FuncOp function, Value hidden);
+  Value callLayers(const KindRun &run, func::FuncOp function, Value hidden);
   void trace(StringRef name, Value index, Value value);
   Block *startStep();
   void endStep(Value result);
@@ -222,7 +222,7 @@ func::FuncOp DecoderBuilder::buildLayer(const LayerFacts &facts, size_t kind) {
   return function;
 }
 
-Value DecoderBuilder::callLayers(const LayerRun &run, func::FuncOp function,
+Value DecoderBuilder::callLayers(const KindRun &run, func::FuncOp function,
                                  Value hidden) {
   Value one = index(1);
   auto loop = scf::ForOp::create(builder, loc, index(run.first),
@@ -269,7 +269,7 @@ void DecoderBuilder::buildModel(const ModelFacts &facts) {
       table);
   Value zero = index(0);
   trace("hidden", zero, hidden);
-  for (const LayerRun &run : facts.runs)
+  for (const KindRun &run : facts.runs)
     hidden = callLayers(run, kinds[run.kind], hidden);
   Value normed = norm(hidden, "model.norm", *facts.norm, 1, facts.normFile);
   trace("hidden_norm", zero, normed);

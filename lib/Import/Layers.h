@@ -44,14 +44,14 @@ struct LayerFacts {
 };
 
 /// `count` layers from `first` on have the facts `kind`.
-struct LayerRun {
+struct KindRun {
   int64_t first, count;
   size_t kind;
 };
 
 struct ModelFacts {
   std::vector<LayerFacts> kinds; ///< of the first layer of each kind
-  std::vector<LayerRun> runs;    ///< in the order of the layers
+  std::vector<KindRun> runs;    ///< in the order of the layers
   std::optional<StoredTensor> embedding, norm;
   std::string embeddingFile, normFile;
   LinearFacts lmHead; ///< module `lm_head`, or `model.embed_tokens` if tied

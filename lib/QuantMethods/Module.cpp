@@ -8,6 +8,8 @@
 
 #include "Resolve.h"
 #include "octet/Support/Escape.h"
+#include <algorithm>
+#include <array>
 
 using namespace octet;
 
@@ -25,13 +27,11 @@ bool octet::isKnownLinearTensor(std::string_view name) {
 }
 
 bool octet::isKvScaleName(std::string_view name) {
-  for (std::string_view prefix : {"", "attn.", "k_proj.", "v_proj.",
-                                  "qkv_proj."})
-    for (std::string_view leaf : {"k_scale", "v_scale", "kv_scale"})
-      if (name.size() == prefix.size() + leaf.size() &&
-          name.starts_with(prefix) && name.ends_with(leaf))
-        return true;
-  return name == "k_proj.output_scale" || name == "v_proj.output_scale";
+  constexpr std::array<std::string_view, 9> kNames = {
+      "k_scale",          "v_scale",           "kv_scale",
+      "k_proj.k_scale",   "v_proj.v_scale",    "qkv_proj.k_scale",
+      "qkv_proj.v_scale", "k_proj.output_scale", "v_proj.output_scale"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
 //===----------------------------------------------------------------------===//

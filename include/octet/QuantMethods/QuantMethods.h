@@ -218,7 +218,7 @@ Result<Contract> contractFor(const ResolvedModule &method,
 
 /// `name`, relative to the attention module, is a scale of its KV cache under
 /// any of the spellings of W2: `k_scale`, `kv_scale`, `k_proj.k_scale`,
-/// `qkv_proj.v_scale`, `k_proj.output_scale`, …
+/// `qkv_proj.v_scale`, `k_proj.output_scale`, and the same for v.
 bool isKvScaleName(std::string_view name);
 
 } // namespace octet

@@ -1,0 +1,262 @@
+//===- ResolveQuantMethods.cpp - Method and contract of each linear -------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Relies on: import says for each weight what is stored and declared, and the
+// module has `model.settings` and, if the checkpoint is quantised, `q.config`.
+//
+// Holds after: each model.linear and model.lm_head has a method (what the
+// stored codes mean, C1-C15) and a contract (what its kernel reads, B1-B4), and
+// a quantised weight has the !q.tensor type of its method. What config and
+// headers contradict was refused (C11, C13, W1, W2, W6).
+//
+//   %w = model.weight ["a.b"] "weight" stored [#q.stored<{weight = tensor<384x256xf8E4M3FN>,
+//          weight_scale_inv = tensor<3x2xf32>}, "">] : tensor<384x256xf8E4M3FN>
+//   %y = model.linear %x, %w {module = "a.b"} : …
+//
+//   %w = model.weight … : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
+//   %y = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>,
+//          method = #q.method<"fp8", weight = block<128x128>, scale = f32, activation = dynamic>, module = "a.b"} : …
+//
+// The rules are functions of lib/QuantMethods, which `octet check` shares.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Model/ModelOps.h"
+#include "dialects/Quant/QuantOps.h"
+#include "octet/Diagnostics/Diagnostics.h"
+#include "octet/QuantAttrs/QuantAttrs.h"
+#include "passes/ModulePaths.h"
+#include "passes/Passes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Remarks.h"
+
+namespace octet {
+#define GEN_PASS_DEF_RESOLVEQUANTMETHODS
+#include "passes/Passes.h.inc"
+} // namespace octet
+
+using namespace mlir;
+using namespace octet;
+
+namespace {
+
+constexpr llvm::StringLiteral kFlag = "octet-resolve-quant-methods";
+
+/// What the module says once, for all its linears.
+struct Choices {
+  Target target, numerics;
+  std::optional<QuantConfig> quant;
+  ContractQuery query;
+};
+
+/// The decision for one linear or lm_head, before anything is rewritten.
+struct Decision {
+  Operation *op;
+  model::WeightOp weight;
+  ResolvedModule method;
+  Contract contract;
+};
+
+StringRef getDtypeName(Type type) {
+  return type.isBF16() ? "bf16" : type.isF16() ? "f16" : "f32";
+}
+
+/// Target, dtype and method go together (C9).
+Status checkTargets(const Choices &choices, model::SettingsAttr settings) {
+  std::string method = choices.quant ? choices.quant->method : "unquantized";
+  OCTET_TRY(checkMethodTarget(method, choices.target, "--target"));
+  OCTET_TRY(checkActivationDtype(choices.target,
+                                 getDtypeName(settings.getDtype())));
+  return checkMethodTarget(method, choices.numerics, "--numerics");
+}
+
+Result<Choices> readChoices(ModuleOp module, model::SettingsAttr settings) {
+  Choices choices;
+  OCTET_TRY_ASSIGN(choices.target,
+                   parseTarget(settings.getTarget(), "--target"));
+  OCTET_TRY_ASSIGN(choices.numerics,
+                   parseTarget(settings.getNumerics(), "--numerics"));
+  std::optional<FoundConfig> found;
+  if (auto config = module->getAttrOfType<q::ConfigAttr>("q.config"))
+    found = FoundConfig{toJson(config.getFields()), config.getSource().str()};
+  OCTET_TRY_ASSIGN(choices.quant,
+                   readQuantConfig(found ? &*found : nullptr,
+                                   settings.getQuantization(), choices.target));
+  OCTET_TRY(checkTargets(choices, settings));
+  choices.query.quantizeActivation = settings.getActivationQuant() != "off";
+  choices.query.requantMax = settings.getRequantMax();
+  return choices;
+}
+
+std::string getFileName(Location loc) {
+  auto file = loc->findInstanceOf<FileLineColLoc>();
+  return file ? file.getFilename().str() : std::string();
+}
+
+/// The first layer of the operator's kind stands for all of them.
+ModuleFacts getFacts(Operation *op, model::WeightOp weight) {
+  ModuleFacts facts;
+  auto stored = cast<q::StoredAttr>(weight.getStored()[0]);
+  facts.module = nameModule(op);
+  facts.file = getFileName(weight.getLoc());
+  facts.tensors = toTensors(stored);
+  facts.declared = stored.getDeclared().str();
+  facts.isLmHead = isa<model::LmHeadOp>(op);
+  return facts;
+}
+
+/// Where nothing is stored in FP8, a block size asks for what no loading does.
+Status checkSerialized(const Choices &choices, ArrayRef<Decision> decisions) {
+  if (!choices.quant || !choices.quant->scheme ||
+      !choices.quant->scheme->weight.isBlock() || decisions.empty() ||
+      llvm::any_of(decisions,
+                   [](const Decision &d) { return d.method.quantized; }))
+    return Status::success();
+  const Granularity &block = choices.quant->scheme->weight;
+  return inputError(choices.quant->source + ".weight_block_size",
+                    "is [" + std::to_string(block.blockN) + ", " +
+                        std::to_string(block.blockK) +
+                        "] but no linear is stored in F8_E4M3; convert the "
+                        "checkpoint offline first with 'octet quantize CKPT "
+                        "-o DIR --to fp8-block', or drop the "
+                        "quantization_config",
+                    "C5");
+}
+
+struct ResolveQuantMethodsPass
+    : octet::impl::ResolveQuantMethodsBase<ResolveQuantMethodsPass> {
+  void runOnOperation() override;
+
+private:
+  LogicalResult decide(Operation *op, Value weight, const Choices &choices,
+                       SmallVectorImpl<Decision> &decisions);
+  void report(const Decision &decision);
+  void rewrite(Decision &decision);
+};
+
+} // namespace
+
+LogicalResult ResolveQuantMethodsPass::decide(
+    Operation *op, Value weight, const Choices &choices,
+    SmallVectorImpl<Decision> &decisions) {
+  auto source = weight.getDefiningOp<model::WeightOp>();
+  if (!source || source.getPaths().size() != 1)
+    return op->emitOpError() << "weight is not one model.weight of one module; "
+                                "methods are resolved before projections are "
+                                "fused [C11]";
+  if (isa<q::TensorType>(weight.getType()) || op->hasAttr("method"))
+    return op->emitOpError() << "has a method already [C11]";
+  ModuleFacts facts = getFacts(op, source);
+  const QuantConfig *quant = choices.quant ? &*choices.quant : nullptr;
+  auto refuse = [&](const Status &status) {
+    InFlightDiagnostic diag = emitError(op->getLoc());
+    const ErrorInfo &info = status.info();
+    diag << info.subject << ": " << info.message << " [" << info.rule << "]";
+    for (const std::string &note : info.notes)
+      diag.attachNote() << note;
+    noteOtherLayers(*diag.getUnderlyingDiagnostic(), source.getLayer());
+    return failure();
+  };
+  Result<ResolvedModule> method = resolveModule(quant, facts);
+  if (!method)
+    return refuse(method.status());
+  if (facts.isLmHead && method->activation == Activation::Static)
+    return refuse(inputError(facts.module,
+                             "is quantised with a static activation scale, "
+                             "which is not built for lm_head; a BF16 "
+                             "lm_head.weight, or dynamic activations",
+                             "P16"));
+  Result<Contract> contract =
+      contractFor(*method, choices.numerics, choices.query, facts.module);
+  if (!contract)
+    return refuse(contract.status());
+  decisions.push_back({op, source, method.take(), contract.take()});
+  return success();
+}
+
+/// What the headers settled (C13), and what loading will do (W10).
+void ResolveQuantMethodsPass::report(const Decision &decision) {
+  for (const ErrorInfo &note : decision.method.notes) {
+    InFlightDiagnostic diag = emitRemark(decision.op->getLoc());
+    diag << note.subject << ": " << note.message << " [" << note.rule << "]";
+  }
+  if (decision.method.whileLoading)
+    remark::passed(decision.op->getLoc(),
+                   remark::RemarkOpts::name("quantised-while-loading")
+                       .category(kFlag))
+        << nameModule(decision.op) + ": is stored plain and quantised while "
+                                     "loading, one scale a channel [W10]";
+}
+
+void ResolveQuantMethodsPass::rewrite(Decision &decision) {
+  MLIRContext *context = &getContext();
+  q::MethodAttr method = toAttr(decision.method, context);
+  q::ContractAttr contract = toAttr(decision.contract, context);
+  if (auto linear = dyn_cast<model::LinearOp>(decision.op)) {
+    linear.setMethodAttr(method);
+    linear.setContractAttr(contract);
+  } else {
+    auto lmHead = cast<model::LmHeadOp>(decision.op);
+    lmHead.setMethodAttr(method);
+    lmHead.setContractAttr(contract);
+  }
+  if (!decision.method.quantized) {
+    ++numUnquantized;
+    return;
+  }
+  ++numQuantized;
+  if (decision.method.whileLoading)
+    return; // the checkpoint stores a plain weight, and the type says so
+  auto stored =
+      cast<RankedTensorType>(decision.weight.getResult().getType());
+  decision.weight.getResult().setType(q::TensorType::get(
+      stored.getShape(), stored.getElementType(), method.getWeight(),
+      method.getScale()));
+}
+
+void ResolveQuantMethodsPass::runOnOperation() {
+  ModuleOp module = getOperation();
+  model::SettingsAttr settings = model::getSettings(module);
+  if (!settings) {
+    module.emitOpError() << "has no " << model::kSettingsName
+                         << "; import writes it";
+    return signalPassFailure();
+  }
+  Result<Choices> choices = readChoices(module, settings);
+  if (!choices) {
+    (void)emitStatus(module, choices.status());
+    return signalPassFailure();
+  }
+
+  SmallVector<Decision> decisions;
+  bool refused = false;
+  module.walk([&](Operation *op) {
+    if (auto linear = dyn_cast<model::LinearOp>(op))
+      refused |= failed(decide(op, linear.getWeight(), *choices, decisions));
+    else if (auto lmHead = dyn_cast<model::LmHeadOp>(op))
+      refused |= failed(decide(op, lmHead.getWeight(), *choices, decisions));
+  });
+  if (refused)
+    return signalPassFailure();
+  if (failed(emitStatus(module, checkSerialized(*choices, decisions))))
+    return signalPassFailure();
+
+  for (Decision &decision : decisions) {
+    report(decision);
+    rewrite(decision);
+  }
+  bool anyQuantized = llvm::any_of(
+      decisions, [](const Decision &d) { return d.method.quantized; });
+  if (anyQuantized && choices->numerics.lacksFp8Products())
+    emitWarning(module.getLoc())
+        << (choices->target.isCpu() ? "--numerics " : "--target ")
+        << choices->numerics.name
+        << ": no FP8 tensor cores; weights stay F8_E4M3 and are widened to "
+           "BF16 in the kernel, activations are not quantised [B4]";
+}
