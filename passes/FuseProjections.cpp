@@ -56,10 +56,12 @@ struct FusionDecision {
   std::string why;
 };
 
-/// Shards whose method is another are refused, or stay apart with
+/// Shards that do not agree are refused because of `rule`, or stay apart with
 /// --unfuse-mixed (C8).
-FusionDecision refuseUnless(bool unfuseMixed, std::string why) {
-  return {unfuseMixed ? Fusion::KeepApart : Fusion::Refuse, std::move(why)};
+FusionDecision refuseUnless(bool unfuseMixed, std::string why, StringRef rule) {
+  if (unfuseMixed)
+    return {Fusion::KeepApart, why + "; --unfuse-mixed keeps them apart [C8]"};
+  return {Fusion::Refuse, why + "; " + rule.str() + " [C8]"};
 }
 
 bool isQuantized(model::LinearOp op) {
@@ -90,19 +92,24 @@ std::string nameSide(ArrayRef<std::string> names) {
 
 /// Why shards of which some are quantised do not agree.
 std::string describeMixed(const Shards &shards) {
-  SmallVector<std::string> quantized, ignored, plain;
+  SmallVector<std::string> quantized, ignored, ungrouped, plain;
   for (model::LinearOp op : shards) {
-    std::string name = lastComponent(op.getModule()).str();
-    (isQuantized(op) ? quantized : isIgnored(op) ? ignored : plain)
-        .push_back(std::move(name));
+    q::StoredAttr stored = getStored(op);
+    bool inNoGroup = stored && stored.getDeclared() == "no group";
+    (isQuantized(op) ? quantized
+     : isIgnored(op) ? ignored
+     : inNoGroup     ? ungrouped
+                     : plain)
+        .push_back(lastComponent(op.getModule()).str());
   }
   SmallVector<std::string> sides;
   if (!ignored.empty())
     sides.push_back(nameSide(ignored) + " on the ignore list");
+  if (!ungrouped.empty())
+    sides.push_back(nameSide(ungrouped) + " in no group of the config");
   if (!plain.empty())
     sides.push_back(nameSide(plain) + " stored without scales");
-  return nameSide(quantized) + " quantised but " + joinNames(sides) +
-         "; a fused module is skipped whole or not at all [C8]";
+  return nameSide(quantized) + " quantised but " + joinNames(sides);
 }
 
 /// Why two shards that are both quantised do not agree.
@@ -112,8 +119,7 @@ std::string describeMethods(model::LinearOp a, model::LinearOp b) {
             print(op.getMethodAttr()))
         .str();
   };
-  return say(a) + " but " + say(b) +
-         "; the shards of a fused module have one method [C8]";
+  return say(a) + " but " + say(b);
 }
 
 /// Whether the shards' data can stand in one matrix; empty if so.
@@ -158,11 +164,13 @@ FusionDecision decideFusion(const Shards &shards, bool unfuseMixed) {
   model::LinearOp first = shards.front();
   size_t quantized = llvm::count_if(shards, isQuantized);
   if (quantized && quantized < shards.size())
-    return refuseUnless(unfuseMixed, describeMixed(shards));
+    return refuseUnless(unfuseMixed, describeMixed(shards),
+                        "a fused module is skipped whole or not at all");
   for (model::LinearOp op : shards)
     if (op.getMethodAttr() != first.getMethodAttr() ||
         op.getContractAttr() != first.getContractAttr())
-      return refuseUnless(unfuseMixed, describeMethods(first, op));
+      return refuseUnless(unfuseMixed, describeMethods(first, op),
+                          "the shards of a fused module have one method");
   std::string difference = findStructuralDifference(shards);
   if (!difference.empty())
     return {Fusion::KeepApart, difference + "; its shards are not fused [C8]"};

@@ -124,6 +124,9 @@ static void scoreDirect(const Problem &p, const State &state, const T *keys, int
   for (int64_t j = 0; j < count; j += NR) {
     DirectRows<Family, T, NR> rows;
     rows.tailChunk = tail ? p.map.chunks - 1 : -1;
+    rows.chunks = p.map.chunks;
+    rows.ahead = p.map.chunks;
+    rows.next = 2 * NR * stride;
     for (int r = 0; r < NR; ++r) {
       rows.row[r] = keys + minOf(j + r, count - 1) * stride;
       rows.tail[r] = tails[r];

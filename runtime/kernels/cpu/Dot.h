@@ -37,6 +37,8 @@ namespace {
 
 constexpr int64_t kChunk = 64;
 constexpr int64_t kSegmentChunks = 16;
+/// Bytes of each row that are on their way while a tile of rows is read.
+constexpr int64_t kAheadBytes = 1024;
 
 //===----------------------------------------------------------------------===//
 // Families: how 64 elements become kSteps operand vectors
@@ -230,7 +232,21 @@ struct DirectRows {
   const T *row[NR];
   const T *tail[NR]; // 64 elements each, read for chunk `tailChunk`
   int64_t tailChunk; // -1 if the last chunk is whole
+  int64_t chunks;    // of a row
+  int64_t ahead;     // chunks from a use to the fetch of what comes then: at most `chunks`
+  int64_t next;      // elements from a row to the one read after it
   static constexpr bool kStepwise = false;
+
+  /// Fetches what a tile reads `ahead` chunks later, be it in the rows after these. The processor's
+  /// own prefetchers stop at each page, and a row is often less than one (bench_cpu, decode).
+  OCTET_INLINE void prefetch(const DirectRows &w, int64_t chunk) {
+    int64_t offset = (chunk + w.ahead) * kChunk;
+    if (chunk + w.ahead >= w.chunks)
+      offset += w.next - w.chunks * kChunk;
+    for (int r = 0; r < NR; ++r)
+      for (size_t byte = 0; byte < kChunk * sizeof(T); byte += 64)
+        _mm_prefetch(reinterpret_cast<const char *>(w.row[r] + offset) + byte, _MM_HINT_T0);
+  }
 
   OCTET_INLINE void get(const DirectRows &w, int64_t chunk, int r, VI out[Family::kSteps]) {
     const T *p = chunk == w.tailChunk ? w.tail[r] : w.row[r] + chunk * kChunk;
@@ -276,6 +292,7 @@ OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chu
         }
       }
     } else {
+      Rows::prefetch(w, c);
 #pragma GCC unroll 8
       for (int j = 0; j < NR; ++j) {
         VI ws[S];
