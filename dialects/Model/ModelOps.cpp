@@ -10,6 +10,8 @@
 #include "mlir/IR/OpImplementation.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace octet;
@@ -21,6 +23,13 @@ using namespace octet::model;
 //===----------------------------------------------------------------------===//
 // What many operators ask for
 //===----------------------------------------------------------------------===//
+
+/// A number as a config file would have it.
+static std::string printFloat(float value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
 
 static RankedTensorType plainType(Value value) {
   return cast<RankedTensorType>(value.getType());
@@ -97,8 +106,6 @@ LogicalResult FieldOp::verify() {
   return verifyIndices(*this, name, type);
 }
 
-/// Rows and K of the matrices that the result of a weight holds, one entry of
-/// rows for each path; nothing if they cannot be told apart.
 LogicalResult WeightOp::verify() {
   if (getPaths().empty())
     return emitOpError() << "has no module path";
@@ -170,11 +177,11 @@ LogicalResult RopeTableOp::verify() {
   for (float frequency : getInvFreq())
     if (!(frequency > 0) || !std::isfinite(frequency))
       return emitOpError() << "inverse frequency "
-                           << llvm::formatv("{0:g}", frequency).str()
+                           << printFloat(frequency)
                            << " is not positive and finite [C15]";
   float scale = getScale().convertToFloat();
   if (!(scale > 0) || !std::isfinite(scale))
-    return emitOpError() << "scale " << llvm::formatv("{0:g}", scale).str()
+    return emitOpError() << "scale " << printFloat(scale)
                          << " is not positive and finite [C15]";
   return success();
 }
@@ -220,7 +227,7 @@ LogicalResult RmsNormOp::verify() {
                          << " values in f32, bf16 or f16 [P5]";
   float eps = getEps().convertToFloat();
   if (!(eps >= 0) || !std::isfinite(eps))
-    return emitOpError() << "eps " << llvm::formatv("{0:g}", eps).str()
+    return emitOpError() << "eps " << printFloat(eps)
                          << " is not finite and at least 0";
   return success();
 }
@@ -409,7 +416,7 @@ LogicalResult AttentionOp::verify() {
                          << ", expected 0 (all keys) or more";
   float scale = getScale().convertToFloat();
   if (!(scale > 0) || !std::isfinite(scale))
-    return emitOpError() << "scale " << llvm::formatv("{0:g}", scale).str()
+    return emitOpError() << "scale " << printFloat(scale)
                          << " is not positive and finite";
   if (bool(getK()) != bool(getV()))
     return emitOpError() << "has only one of k and v";
