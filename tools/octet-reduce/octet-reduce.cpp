@@ -10,6 +10,11 @@
 //
 //   octet-reduce big.mlir -reduction-tree='traversal-mode=0 test=./fails.sh'
 //
+// The script gets a file and ends with 1 if it still fails. MLIR 22.1's tree
+// reduces whole functions; where it must keep one operator of a function and
+// drop another it crashes (mlir-reduce does too), and a pass helps:
+// -opt-reduction-pass='opt-pass=canonicalize test=./fails.sh'.
+//
 //===----------------------------------------------------------------------===//
 
 #include "dialects/AllDialects.h"
