@@ -12,8 +12,10 @@
 #include "runtime/cli/Verbs.h"
 #include "runtime/core/Payload.h"
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <unistd.h>
 
 using namespace octet;
 using namespace octet::rt;
@@ -203,6 +205,25 @@ struct Invocation {
   std::vector<std::string> arguments;
 };
 
+static constexpr const char *kVerbs[] = {"run", "logits", "eval", "score",
+                                         "info"};
+
+static bool isVerb(std::string_view word) {
+  return std::ranges::find(kVerbs, word) != std::end(kVerbs);
+}
+
+/// CLI11 would only say that a subcommand is required.
+static Status checkVerb(const std::vector<std::string> &arguments) {
+  static constexpr char names[] = "; there are run, logits, eval, score and "
+                                  "info";
+  if (arguments.empty())
+    return usageError("command line", std::string("no verb given") + names);
+  if (!arguments[0].starts_with("-") && !isVerb(arguments[0]))
+    return usageError("command line",
+                      "no verb " + quoteName(arguments[0]) + names);
+  return Status::success();
+}
+
 static Result<Invocation> findProgram(int argc, char **argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   std::string self = argc ? argv[0] : "octet-run";
@@ -213,6 +234,10 @@ static Result<Invocation> findProgram(int argc, char **argv) {
     return usageError(self, "no program given; it is used as 'octet-run "
                             "PROGRAM VERB ...'");
   std::string file = arguments[0];
+  // An executable that was cut short has become a bare runner.
+  if (isVerb(file) && access(file.c_str(), F_OK) != 0)
+    return inputError(self, "it carries no program: a bare runner, or an "
+                            "executable that was cut short");
   arguments.erase(arguments.begin());
   OCTET_TRY_ASSIGN(Payload payload, Payload::open(file));
   return Invocation{std::move(payload), self + " " + file,
@@ -258,20 +283,7 @@ static Status runChecked(int argc, char **argv) {
   addEval(app, options);
   addScore(app, options);
   addInfo(app, options);
-  // CLI11 would say that a verb is missing.
-  if (!invocation.arguments.empty() &&
-      !invocation.arguments[0].starts_with("-")) {
-    std::string names;
-    bool known = false;
-    for (const CLI::App *verb : app.get_subcommands(nullptr)) {
-      names += (names.empty() ? "" : ", ") + verb->get_name();
-      known |= verb->get_name() == invocation.arguments[0];
-    }
-    if (!known)
-      return usageError("command line", "no verb " +
-                                            quoteName(invocation.arguments[0]) +
-                                            "; there are " + names);
-  }
+  OCTET_TRY(checkVerb(invocation.arguments));
   // CLI11 takes the arguments from the back.
   std::vector<std::string> arguments(invocation.arguments.rbegin(),
                                      invocation.arguments.rend());

@@ -66,8 +66,9 @@ Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
     known.insert(tensor.name);
   for (const TensorInfo &tensor : table.all())
     if (!known.count(tensor.name))
-      return std::move(error).note("the program does not know tensor " +
-                                   quoteName(tensor.name));
+      return std::move(error).note("tensor " + quoteName(tensor.name) +
+                                   " is there, which the program does not "
+                                   "read");
   return error;
 }
 

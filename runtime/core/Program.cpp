@@ -46,10 +46,17 @@ public:
     const json *v = get(key, true);
     return v ? toInteger(key, *v, low, high) : low;
   }
-  int64_t integerOr(const char *key, int64_t low, int64_t high,
-                    int64_t otherwise) {
+  /// One id, a list of ids, or nothing.
+  std::vector<int64_t> ids(const char *key) {
+    std::vector<int64_t> result;
     const json *v = get(key, false);
-    return v && !v->is_null() ? toInteger(key, *v, low, high) : otherwise;
+    if (!v || v->is_null())
+      return result;
+    if (!v->is_array())
+      return {toInteger(key, *v, 0, INT32_MAX)};
+    for (const json &id : *v)
+      result.push_back(toInteger(key, id, 0, INT32_MAX));
+    return result;
   }
   const json *get(const char *key, bool required) {
     auto it = object.find(key);
@@ -162,14 +169,8 @@ Result<ProgramInfo> rt::parseProgramInfo(std::string_view text,
   } else {
     info.vocab = in.integer("vocab", 1, kMaxWidth);
   }
-  info.bos = in.integerOr("bos", 0, kMaxWidth, -1);
-  if (const json *eos = in.get("eos", false); eos && !eos->is_null()) {
-    if (!eos->is_array())
-      in.complain("eos", "not a list");
-    else
-      for (const json &id : *eos)
-        info.eos.push_back(in.toInteger("eos", id, 0, kMaxWidth));
-  }
+  info.bos = in.ids("bos");
+  info.eos = in.ids("eos");
 
   if (const json *kv = in.get("kv", false); kv && !kv->is_null()) {
     if (!kv->is_object())

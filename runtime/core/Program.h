@@ -46,13 +46,12 @@ struct ProgramInfo {
   std::string checkpoint; ///< default of --weights
   std::string hash;       ///< TensorTable::hash of the compiled checkpoint
   std::vector<ProgramTensor> tensors;
-  bool isModule = false;  ///< `kind`: compiled with --extract
-  std::string modulePath; ///< of a module
-  int64_t moduleIn = 0;   ///< width of its input, in elements
-  int64_t moduleOut = 0;  ///< width of its output, in elements
-  int64_t vocab = 0;      ///< of a model
-  int64_t bos = -1;       ///< -1: none
-  std::vector<int64_t> eos;
+  bool isModule = false;         ///< `kind`: compiled with --extract
+  std::string modulePath;        ///< of a module
+  int64_t moduleIn = 0;          ///< width of its input, in elements
+  int64_t moduleOut = 0;         ///< width of its output, in elements
+  int64_t vocab = 0;             ///< of a model
+  std::vector<int64_t> bos, eos; ///< token ids
   KvInfo kv;
   int64_t maxContext = 0;    ///< tokens a sequence
   int64_t maxSeqs = 0;       ///< sequences a step

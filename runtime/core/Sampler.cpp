@@ -65,11 +65,14 @@ static float expRounded(float x) { return float(std::exp(double(x))); }
 int32_t rt::drawToken(std::span<const float> logits,
                       const SamplerOptions &options, uint64_t stream,
                       uint64_t index, std::span<const int32_t> forbidden) {
+  const bool greedy = options.temperature <= 0;
+  if (greedy && forbidden.empty())
+    return argmax(logits);
   std::vector<float> allowed(logits.begin(), logits.end());
   for (int32_t id : forbidden)
     if (id >= 0 && size_t(id) < allowed.size())
       allowed[id] = kMinusInf;
-  if (options.temperature <= 0)
+  if (greedy)
     return argmax(allowed);
 
   std::vector<Candidate> kept;

@@ -178,7 +178,8 @@ TEST_F(EngineTest, WrongCheckpointIsNamed) {
   error = loadError(t);
   EXPECT_NE(error.message.find("it has other tensors"), std::string::npos);
   ASSERT_EQ(error.notes.size(), 2u);
-  EXPECT_EQ(error.notes[1], "the program does not know tensor 'other'");
+  EXPECT_EQ(error.notes[1],
+            "tensor 'other' is there, which the program does not read");
 }
 
 // A service's error ends the load and reaches the user with its rule.

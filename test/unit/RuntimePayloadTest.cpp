@@ -263,6 +263,9 @@ TEST(ProgramInfo, ChecksItsKeys) {
             "program info: 'tensors[0]' has a shape that overflows");
   EXPECT_EQ(with("/tensors/0/1", "F31"),
             "program info: 'tensors[0]' has an unknown dtype");
+  EXPECT_EQ(with("/eos", {1, "x"}),
+            "program info: 'eos' is not an integer from 0 to 2147483647");
+  EXPECT_EQ(with("/bos", 4), "no error");
   info.erase("hash");
   EXPECT_EQ(infoError(info), "program info: 'hash' is missing");
 }
