@@ -206,7 +206,8 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
       InFlightDiagnostic diag =
           op->emitError() << nameModule(pathAttr.getValue(), weight.getLayer());
       if (type)
-        diag << ": 'input_scale' is " << type << ", expected one float [W2]";
+        diag << ": 'input_scale' is " << print(type)
+             << ", expected one float [W2]";
       else
         diag << ": no 'input_scale', which a static activation scheme reads; "
                 "expected one F32 [W2]";

@@ -105,6 +105,14 @@ Value octet::findLayerOf(Operation *op) {
 }
 
 std::string octet::nameModule(Operation *op) {
+  if (auto weight = dyn_cast<model::WeightOp>(op))
+    return nameModule(cast<StringAttr>(weight.getPaths()[0]).getValue(),
+                      weight.getLayer());
+  // A write to a cache is part of the attention that reads it.
+  if (auto write = dyn_cast<q::KvWriteOp>(op))
+    for (Operation *user : write.getCache().getUsers())
+      if (isa<model::AttentionOp>(user))
+        return nameModule(user);
   auto path = op->getAttrOfType<StringAttr>("module");
   if (!path)
     return op->getName().getStringRef().str();
