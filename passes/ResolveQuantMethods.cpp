@@ -112,11 +112,26 @@ ModuleFacts getFacts(Operation *op, model::WeightOp weight) {
 }
 
 /// Where nothing is stored in FP8, a block size asks for what no loading does.
-Status checkSerialized(const Choices &choices, ArrayRef<Decision> decisions) {
+/// A module that the config lists, or that was extracted from its model, says
+/// nothing about the checkpoint.
+Status checkSerialized(ModuleOp module, const Choices &choices,
+                       ArrayRef<Decision> decisions) {
+  auto info = module->getAttrOfType<DictionaryAttr>("model.info");
+  auto kind = info ? info.getAs<StringAttr>("kind") : StringAttr();
+  if (kind && kind.getValue() == "module")
+    return Status::success();
   if (!choices.quant || !choices.quant->scheme ||
-      !choices.quant->scheme->weight.isBlock() || decisions.empty() ||
-      llvm::any_of(decisions,
-                   [](const Decision &d) { return d.method.quantized; }))
+      !choices.quant->scheme->weight.isBlock())
+    return Status::success();
+  bool anyUnlisted = false;
+  for (Decision decision : decisions) {
+    if (decision.method.quantized)
+      return Status::success();
+    auto stored = cast<q::StoredAttr>(decision.weight.getStored()[0]);
+    anyUnlisted |=
+        isa<model::LinearOp>(decision.op) && !stored.isIgnored();
+  }
+  if (!anyUnlisted)
     return Status::success();
   const Granularity &block = choices.quant->scheme->weight;
   return inputError(choices.quant->source + ".weight_block_size",
@@ -244,7 +259,7 @@ void ResolveQuantMethodsPass::runOnOperation() {
   });
   if (refused)
     return signalPassFailure();
-  if (failed(emitStatus(module, checkSerialized(*choices, decisions))))
+  if (failed(emitStatus(module, checkSerialized(module, *choices, decisions))))
     return signalPassFailure();
 
   for (Decision &decision : decisions) {

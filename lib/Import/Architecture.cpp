@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Architecture.h"
-#include "octet/Checkpoint/Checkpoint.h"
+#include "octet/QuantMethods/QuantMethods.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include <array>
@@ -142,7 +142,7 @@ Status octet::readWindows(ConfigReader &config, int64_t window,
                       "layer_types is " +
                           (types->is_array()
                                ? "a list of " + std::to_string(types->size())
-                               : std::string("a ") + types->type_name()) +
+                               : describeJson(*types)) +
                           "; expected a list of num_hidden_layers, which is " +
                           std::to_string(result.layers),
                       "C15");
@@ -153,7 +153,7 @@ Status octet::readWindows(ConfigReader &config, int64_t window,
       if (type != "full_attention" && type != "sliding_attention")
         return inputError(config.getSubject(),
                           "layer_types[" + std::to_string(layer) + "] is " +
-                              escapeName(dumpJson(type)) +
+                              describeJson(type) +
                               "; 'full_attention' and 'sliding_attention' are "
                               "built for this architecture",
                           "C15");

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ConfigReader.h"
-#include "octet/Checkpoint/Checkpoint.h"
+#include "octet/QuantMethods/QuantMethods.h"
 #include "octet/Support/Escape.h"
 #include <cmath>
 
@@ -29,7 +29,7 @@ std::string ConfigReader::describe(std::string_view key) const {
   auto found = object.find(key);
   if (found == object.end())
     return std::string(key) + " is absent";
-  return std::string(key) + " is " + escapeName(dumpJson(*found));
+  return std::string(key) + " is " + describeJson(*found);
 }
 
 Result<std::optional<int64_t>> ConfigReader::findSize(std::string_view key) {
@@ -113,7 +113,7 @@ void ConfigReader::reportUnknown(std::vector<std::string> &warnings) const {
         ((value.is_array() || value.is_object()) && value.empty()))
       continue;
     warnings.push_back(subject + ": unknown key " + quoteName(key) +
-                       " with value " + escapeName(dumpJson(value)) +
+                       " with value " + describeJson(value) +
                        " is not used; it could change results [C15]");
   }
 }

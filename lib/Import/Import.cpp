@@ -245,7 +245,7 @@ Result<Attribute> Importer::readIds(std::string_view key) {
           id.get<uint64_t>() >= uint64_t(decoder.vocab))
         return inputError(file,
                           std::string(key) + " is " +
-                              escapeName(dumpJson(*value)) +
+                              describeJson(*value) +
                               "; expected token ids below vocab_size, which "
                               "is " + std::to_string(decoder.vocab));
       ids.push_back(id.get<int64_t>());

@@ -98,7 +98,7 @@ static Result<Activation> readActivations(Fields &inputs,
   const nlohmann::json *dynamic = inputs.find("dynamic");
   if (dynamic && !dynamic->is_boolean())
     return inputs.error("dynamic",
-                        "is " + escapeName(dumpJson(*dynamic)) +
+                        "is " + describeJson(*dynamic) +
                             ", which is not built yet; true and false run",
                         "C2");
   bool isDynamic = dynamic && dynamic->get<bool>();

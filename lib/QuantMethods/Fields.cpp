@@ -12,6 +12,21 @@
 
 using namespace octet;
 
+std::string octet::describeJson(const nlohmann::json &value) {
+  if (value.is_string())
+    return quoteName(value.get<std::string>());
+  // JSON has its own quotes; what escapeName cuts and escapes beyond them.
+  constexpr size_t kLongest = 200;
+  std::string text = dumpJson(value);
+  if (text.size() > kLongest) {
+    size_t end = kLongest;
+    while (end > 0 && (text[end] & 0xC0) == 0x80) // inside a character
+      --end;
+    text = text.substr(0, end) + "…";
+  }
+  return escapePath(text);
+}
+
 const nlohmann::json *Fields::find(std::string_view name) {
   known.emplace(name);
   auto found = object.find(name);
@@ -29,8 +44,7 @@ Result<std::optional<std::string>> Fields::getString(std::string_view name) {
   if (!value)
     return std::optional<std::string>();
   if (!value->is_string())
-    return error(name, std::string("is a ") + value->type_name() +
-                           ", expected a string");
+    return error(name, "is " + describeJson(*value) + ", expected a string");
   return std::optional(value->get<std::string>());
 }
 
@@ -39,8 +53,7 @@ Result<std::optional<bool>> Fields::getBool(std::string_view name) {
   if (!value)
     return std::optional<bool>();
   if (!value->is_boolean())
-    return error(name, std::string("is a ") + value->type_name() +
-                           ", expected true or false");
+    return error(name, "is " + describeJson(*value) + ", expected true or false");
   return std::optional(value->get<bool>());
 }
 
@@ -63,7 +76,7 @@ Result<std::optional<int64_t>> Fields::getInteger(std::string_view name) {
     return std::optional<int64_t>();
   std::optional<int64_t> number = toInteger(*value);
   if (!number)
-    return error(name, "is " + escapeName(dumpJson(*value)) +
+    return error(name, "is " + describeJson(*value) +
                            ", expected an integer");
   return std::optional(*number);
 }
@@ -73,8 +86,7 @@ Result<std::optional<Fields>> Fields::getObject(std::string_view name) {
   if (!value)
     return std::optional<Fields>();
   if (!value->is_object())
-    return error(name, std::string("is a ") + value->type_name() +
-                           ", expected an object");
+    return error(name, "is " + describeJson(*value) + ", expected an object");
   return std::optional<Fields>(
       Fields(*value, source + "." + escapeName(name)));
 }
@@ -105,7 +117,7 @@ Result<std::optional<Granularity>> Fields::getBlock(std::string_view name) {
   }
   constexpr int64_t kMaxBlock = int64_t(1) << 30;
   if (!n || !k || *n < 1 || *k < 1 || *n > kMaxBlock || *k > kMaxBlock)
-    return error(name, "is " + escapeName(dumpJson(*value)) +
+    return error(name, "is " + describeJson(*value) +
                            ", expected two positive integers [bn, bk]");
   return std::optional(Granularity::block(*n, *k));
 }
@@ -129,7 +141,7 @@ void Fields::reportUnknown(std::vector<ErrorInfo> &warnings) const {
     ErrorInfo warning;
     warning.subject = source + "." + escapeName(key);
     warning.message = "unknown field with value " +
-                      escapeName(dumpJson(value)) +
+                      describeJson(value) +
                       " is not used; it could change results";
     warning.rule = "C15";
     warnings.push_back(std::move(warning));
@@ -149,7 +161,7 @@ static Status readKvField(Fields &fields, std::string_view name,
   const nlohmann::json *value = fields.find(name);
   if (!value)
     return Status::success();
-  std::string text = escapeName(dumpJson(*value));
+  std::string text = describeJson(*value);
   if (value->is_string()) {
     std::string word = toLower(value->get<std::string>());
     if (word == "fp8" || word == "static" || word == "fp8_e4m3") {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/QuantMethods/NameMatcher.h"
+#include "octet/QuantMethods/QuantMethods.h"
 #include "octet/Support/Escape.h"
 #include <array>
 #include <cassert>
@@ -140,16 +141,14 @@ Result<NameList> NameList::read(const nlohmann::json &fields,
   std::string subject = std::string(source) + "." + std::string(field);
   if (!found->is_array())
     return inputError(subject,
-                      std::string("is a ") + found->type_name() +
-                          ", expected a list of names",
+                      "is " + describeJson(*found) + ", expected a list of names",
                       "C4");
   list.presence = Presence::Given;
   int64_t index = 0;
   for (const nlohmann::json &element : *found) {
     if (!element.is_string())
       return inputError(subject + "[" + std::to_string(index) + "]",
-                        std::string("is a ") + element.type_name() +
-                            ", expected a name",
+                        "is " + describeJson(element) + ", expected a name",
                         "C4");
     OCTET_TRY_ASSIGN(NameEntry entry,
                      NameEntry::parse(element.get<std::string>(), source, field,

@@ -120,8 +120,7 @@ findObject(const nlohmann::json &object, std::string_view key,
     return static_cast<const nlohmann::json *>(nullptr);
   if (!found->is_object())
     return inputError(source,
-                      std::string("is a ") + found->type_name() +
-                          ", expected an object",
+                      "is " + describeJson(*found) + ", expected an object",
                       "C1");
   return &*found;
 }

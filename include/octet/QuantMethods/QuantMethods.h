@@ -76,6 +76,10 @@ struct Contract {
 // The config
 //===----------------------------------------------------------------------===//
 
+/// A JSON value of a file, fit for a message: a string as quoteName has it,
+/// anything else as JSON, cut at 200 bytes.
+std::string describeJson(const nlohmann::json &value);
+
 /// The JSON object that C1 found, and where it stood.
 struct FoundConfig {
   nlohmann::json fields;
