@@ -65,7 +65,7 @@ std::string checkSplit(model::LinearOp op, int64_t tp, int64_t kvHeads) {
   bool isBlock = type && type.getGranularity().isBlock();
   int64_t bn = isBlock ? type.getGranularity().getBlockN() : 1;
   int64_t bk = isBlock ? type.getGranularity().getBlockK() : 1;
-  SmallVector<SplitDimension> dimensions;
+  std::vector<SplitDimension> dimensions;
   switch (getSplitKind(op.getModule())) {
   case SplitKind::Replicated:
     return "";

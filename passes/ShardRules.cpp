@@ -7,6 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/ShardRules.h"
+#include <algorithm>
+#include <utility>
 
 using namespace octet;
 
@@ -28,10 +30,10 @@ bool octet::splits(const SplitDimension &dimension, int64_t tp) {
 }
 
 std::vector<int64_t>
-octet::findDegrees(llvm::ArrayRef<SplitDimension> dimensions) {
+octet::findDegrees(const std::vector<SplitDimension> &dimensions) {
   std::vector<int64_t> degrees;
   for (int64_t tp = 1; tp <= kMaxListedDegree; ++tp)
-    if (llvm::all_of(dimensions, [&](const SplitDimension &dimension) {
+    if (std::ranges::all_of(dimensions, [&](const SplitDimension &dimension) {
           return splits(dimension, tp);
         }))
       degrees.push_back(tp);
@@ -49,7 +51,7 @@ static std::string joinDegrees(const std::vector<int64_t> &degrees) {
   return text;
 }
 
-std::string octet::describeSplit(llvm::ArrayRef<SplitDimension> dimensions,
+std::string octet::describeSplit(const std::vector<SplitDimension> &dimensions,
                                  int64_t tp) {
   for (const SplitDimension &dimension : dimensions) {
     if (splits(dimension, tp))

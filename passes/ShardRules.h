@@ -18,7 +18,6 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include "llvm/ADT/ArrayRef.h"
 
 namespace octet {
 
@@ -47,10 +46,11 @@ inline constexpr int64_t kMaxListedDegree = 128;
 bool splits(const SplitDimension &dimension, int64_t tp);
 
 /// The degrees up to kMaxListedDegree that split all dimensions.
-std::vector<int64_t> findDegrees(llvm::ArrayRef<SplitDimension> dimensions);
+std::vector<int64_t>
+findDegrees(const std::vector<SplitDimension> &dimensions);
 
 /// The first dimension that `tp` ranks cannot split, and what would work (W3).
-std::string describeSplit(llvm::ArrayRef<SplitDimension> dimensions,
+std::string describeSplit(const std::vector<SplitDimension> &dimensions,
                           int64_t tp);
 
 /// Query heads are split; KV heads are split or replicated (W3b).

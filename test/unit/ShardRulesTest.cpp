@@ -1,0 +1,89 @@
+//===- ShardRulesTest.cpp - The arithmetic of splits ----------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "passes/ShardRules.h"
+#include "gtest/gtest.h"
+
+using namespace octet;
+
+static SplitDimension row(int64_t k, int64_t bk) {
+  return {.name = "input", .size = k, .block = bk, .blockName = "bk"};
+}
+static SplitDimension column(int64_t n, int64_t bn, int64_t heads = 0) {
+  return {.name = "output",
+          .size = n,
+          .block = bn,
+          .blockName = "bn",
+          .heads = heads};
+}
+
+// W3: K % tp == 0 and (K / tp) % bk == 0.
+TEST(ShardRules, W3RowParallel) {
+  EXPECT_TRUE(splits(row(3072, 128), 8));
+  EXPECT_FALSE(splits(row(3072, 128), 16)); // 192 per rank cuts a block
+  EXPECT_FALSE(splits(row(3072, 128), 5));  // not a whole number per rank
+  EXPECT_TRUE(splits(row(3072, 1), 16));    // without blocks any divisor works
+  EXPECT_TRUE(splits(row(128, 128), 1));    // smallest block
+}
+
+// W3: a module that is not split is not checked, its last block may be ragged.
+TEST(ShardRules, W3OneRankMayBeRagged) {
+  EXPECT_TRUE(splits(row(576, 128), 1));
+  EXPECT_FALSE(splits(row(576, 128), 2));
+}
+
+// W3: "the tp values that would work for it", for every shard at once.
+TEST(ShardRules, W3Degrees) {
+  EXPECT_EQ(findDegrees({row(3072, 128)}),
+            (std::vector<int64_t>{1, 2, 3, 4, 6, 8, 12, 24}));
+  EXPECT_EQ(findDegrees({column(512, 128), column(256, 128)}),
+            (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(findDegrees({row(100, 128)}), (std::vector<int64_t>{1}));
+}
+
+TEST(ShardRules, W3Text) {
+  EXPECT_EQ(describeSplit({row(3072, 128)}, 8), "");
+  EXPECT_EQ(describeSplit({row(3072, 128)}, 16),
+            "input dimension 3072 over tp=16 is 192 per rank, not a multiple "
+            "of the block (bk=128); tp=1, 2, 3, 4, 6, 8, 12 or 24 would work "
+            "[W3]");
+  EXPECT_EQ(describeSplit({row(100, 128)}, 3),
+            "input dimension 100 over tp=3 is not a whole number per rank; "
+            "tp=1 would work [W3]");
+}
+
+// W3b: two KV heads over four ranks stand on two ranks each, so a rank has half
+// the rows, as if there were two; the N_i of W3 are those.
+TEST(ShardRules, W3bReplicatedKvHeads) {
+  EXPECT_TRUE(splits(column(256, 128, /*heads=*/2), 2));
+  EXPECT_TRUE(splits(column(256, 128, /*heads=*/2), 4));
+  EXPECT_FALSE(splits(column(256, 128, /*heads=*/0), 4));
+  EXPECT_FALSE(splits(column(128, 128, /*heads=*/2), 4)); // half a block each
+  EXPECT_FALSE(splits(column(384, 128, /*heads=*/3), 2));
+  EXPECT_TRUE(splits(column(96, 128, /*heads=*/1), 8)); // whole on every rank
+}
+
+TEST(ShardRules, W3bHeads) {
+  EXPECT_EQ(describeHeads(32, 8, 8), "");
+  EXPECT_EQ(describeHeads(32, 8, 16), "");
+  EXPECT_EQ(describeHeads(6, 2, 4),
+            "6 heads and 2 KV heads over tp=4: heads are split evenly; tp=1, 2 "
+            "or 6 would work [W3b]");
+  EXPECT_EQ(describeHeads(12, 3, 2),
+            "12 heads and 3 KV heads over tp=2: KV heads are split evenly, or "
+            "each stands on equally many ranks; tp=1, 3, 6 or 12 would work "
+            "[W3b]");
+}
+
+TEST(ShardRules, W3cRanks) {
+  EXPECT_EQ(describeRanks({.tp = 4, .ep = 8, .dp = 2}), "");
+  EXPECT_EQ(describeRanks({.tp = 4, .ep = 3, .dp = 2}),
+            "--ep 3: does not divide the 8 ranks of tp=4 and dp=2 [W3c]");
+  EXPECT_EQ(describeRanks({.tp = 0}), "--tp 0: expected 1 or more [W3c]");
+  EXPECT_EQ(describeRanks({.dp = -1}), "--dp -1: expected 1 or more [W3c]");
+}
