@@ -132,9 +132,10 @@ def FuseRowwise : Pass<"octet-fuse-rowwise", "mlir::ModuleOp"> {
     %n = model.rms_norm %h1, %g {…} : …
     %q = q.quantize %n : …
 
-    %h1, %q = kernel.rowwise "add_rms_norm_quantize" tokens of %b ins(%h, %o, %g : …) …     // after
+    %h1, %q = kernel.rowwise "add+rms_norm+quantize" tokens of %b ins(%h, %o, %g : …) …     // after
     ```
   }];
+  let options = [Option<"fuse", "fuse", "bool", /*default=*/"true", "Merge kernels; false leaves one an operator, for tests">];
   let statistics = [Statistic<"numKernels", "num-kernels", "Row kernels made">, Statistic<"numFused", "num-fused", "Operators fused into them">];
   let dependentDialects = ["octet::kernel::KernelDialect"];
 }

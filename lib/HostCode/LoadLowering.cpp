@@ -1,0 +1,432 @@
+//===- LoadLowering.cpp - @load as native code ----------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every value of the load function is an `octet_weight` on the stack; every
+// operator is one call of the runtime's table, whose non-zero result leaves the
+// function at once. Loops are lowered first, so that leaving is a branch.
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostLowering.h"
+#include "dialects/Model/ModelOps.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "octet/Support/Checked.h"
+#include "runtime/abi.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include <cstddef>
+
+using namespace mlir;
+using namespace octet;
+using namespace octet::host;
+
+//===----------------------------------------------------------------------===//
+// The tensor table
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The rows of one q.load: row(i) = first + (i - low) / step * stride.
+struct Rows {
+  int64_t first = 0, low = 0, step = 1, count = 1, stride = 1;
+};
+} // namespace
+
+// Discardable attributes carry a load's rows over the lowering of its loop.
+static const char *const kRows = "host.rows";
+
+/// The values that an index takes: a constant, or the induction variable of a
+/// loop with constant bounds.
+static LogicalResult findRange(q::LoadOp load, Rows &rows) {
+  Value index = load.getIndex();
+  if (!index)
+    return success();
+  if (std::optional<int64_t> constant = getConstantIntValue(index)) {
+    rows.low = *constant;
+    return success();
+  }
+  auto argument = dyn_cast<BlockArgument>(index);
+  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                       : scf::ForOp();
+  if (loop && loop.getInductionVar() == index) {
+    auto low = getConstantIntValue(loop.getLowerBound());
+    auto high = getConstantIntValue(loop.getUpperBound());
+    auto step = getConstantIntValue(loop.getStep());
+    if (low && high && step && *step > 0 && *low >= 0 && *high >= *low &&
+        *high - *low <= INT32_MAX) {
+      rows.low = *low;
+      rows.step = *step;
+      rows.count = cdiv(*high - *low, *step);
+      return success();
+    }
+  }
+  return load.emitError() << load.getPath()
+                          << ": the index of a q.load is neither a constant "
+                             "nor of a loop with constant bounds";
+}
+
+/// "model.layers.{l}.mlp" with the number in its place.
+static std::string instantiate(StringRef path, int64_t index) {
+  std::string name = path.str();
+  size_t open = name.find('{');
+  size_t close = name.find('}', open == std::string::npos ? 0 : open);
+  if (open != std::string::npos && close != std::string::npos)
+    name.replace(open, close - open + 1, std::to_string(index));
+  return name;
+}
+
+static FailureOr<std::vector<TensorRow>> numberTensors(func::FuncOp function) {
+  std::vector<TensorRow> table;
+  WalkResult walked = function.walk([&](q::LoadOp load) {
+    Rows rows;
+    if (failed(findRange(load, rows)))
+      return WalkResult::interrupt();
+    rows.first = table.size();
+    auto quantized = dyn_cast<q::TensorType>(load.getType());
+    rows.stride = quantized ? 2 : 1;
+    for (int64_t i = 0; i < rows.count; ++i) {
+      std::string module =
+          instantiate(load.getPath(), rows.low + i * rows.step);
+      auto add = [&](StringRef last, RankedTensorType type) {
+        table.push_back(
+            {module.empty() ? last.str() : module + "." + last.str(), type});
+      };
+      if (!quantized) {
+        add(load.getWeight(), cast<RankedTensorType>(load.getType()));
+        continue;
+      }
+      add(load.getWeight(), quantized.getDataTensorType());
+      add(*load.getScale(), quantized.getScaleTensorType());
+    }
+    load->setAttr(kRows, DenseI64ArrayAttr::get(
+                             load.getContext(),
+                             {rows.first, rows.low, rows.step, rows.stride}));
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted())
+    return failure();
+  return table;
+}
+
+//===----------------------------------------------------------------------===//
+// The function
+//===----------------------------------------------------------------------===//
+
+namespace {
+class LoadLowering {
+public:
+  LoadLowering(HostModule &host, LLVM::LLVMFuncOp function)
+      : host(host), function(function), b(function.getLoc(), host.context),
+        ctx(function.getArgument(0)) {}
+
+  LogicalResult lower();
+
+private:
+  LogicalResult lowerOp(Operation *op);
+  void lowerLoad(q::LoadOp load);
+  void lowerStore(q::StoreOp store);
+  void lowerRopeTable(model::RopeTableOp table);
+  void lowerKvScales(q::KvScalesOp op);
+
+  /// Calls the runtime and leaves with its result if that is not zero.
+  void callChecked(Operation *op, int64_t field, ValueRange arguments);
+  /// An op `(ctx, desc, in, out)`.
+  void callUnary(Operation *op, int64_t field, Type described, Type scaled);
+  Value makeWeight(Value result);
+  Value makeList(ValueRange weights);
+  std::string addTensorDesc(StringRef module, Type type, Type scaled);
+
+  HostModule &host;
+  LLVM::LLVMFuncOp function;
+  ImplicitLocOpBuilder b;
+  Value ctx;
+  Block *leave = nullptr; ///< returns its argument
+  DenseMap<Value, Value> weights;
+  DenseMap<Value, StringRef> paths; ///< for messages of later ops
+};
+} // namespace
+
+/// Room for an octet_weight, allocated once a call.
+Value LoadLowering::makeWeight(Value result) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&function.getBody().front());
+  Value bytes = host.constant(b, sizeof(octet_weight));
+  Value place = LLVM::AllocaOp::create(b, host.pointer, host.i8, bytes, 8);
+  weights[result] = place;
+  return place;
+}
+
+Value LoadLowering::makeList(ValueRange values) {
+  Value list;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    list = LLVM::AllocaOp::create(b, host.pointer, host.pointer,
+                                  host.constant(b, values.size()), 8);
+  }
+  for (auto [i, value] : llvm::enumerate(values))
+    LLVM::StoreOp::create(b, weights.lookup(value),
+                          host.offset(b, list, i * sizeof(void *)));
+  return list;
+}
+
+void LoadLowering::callChecked(Operation *op, int64_t field,
+                               ValueRange arguments) {
+  Value status = host.callRuntime(b, ctx, field, host.i32, arguments);
+  Value good = LLVM::ICmpOp::create(b, LLVM::ICmpPredicate::eq, status,
+                                    host.constant32(b, 0));
+  Block *block = op->getBlock();
+  Block *rest = block->splitBlock(op);
+  b.setInsertionPointToEnd(block);
+  LLVM::CondBrOp::create(b, good, rest, ValueRange(), leave,
+                         ValueRange(status));
+  b.setInsertionPoint(op);
+}
+
+/// An octet_tensor_desc. The elements are those of `type`; scale mode and dtype
+/// are of `scaled`, a quantised type, or none.
+std::string LoadLowering::addTensorDesc(StringRef module, Type type,
+                                        Type scaled) {
+  int64_t rows = 1, cols = 1;
+  Type element;
+  if (auto quantized = dyn_cast<q::TensorType>(type)) {
+    rows = quantized.getN();
+    cols = quantized.getK();
+    element = quantized.getElementType();
+  } else {
+    auto tensor = cast<RankedTensorType>(type);
+    element = tensor.getElementType();
+    if (tensor.getRank() > 0)
+      cols = tensor.getShape().back();
+    for (int64_t side : tensor.getShape().drop_back(tensor.getRank() > 0))
+      rows *= side;
+  }
+  int64_t blockN = 0, blockK = 0;
+  int32_t mode = OCTET_SCALE_NONE, scaleType = OCTET_F32;
+  if (auto quantized = dyn_cast_or_null<q::TensorType>(scaled)) {
+    mode = abiScaleMode(quantized.getGranularity());
+    scaleType = abiType(quantized.getScaleType());
+    blockN = quantized.getGranularity().getBlockN();
+    blockK = quantized.getGranularity().getBlockK();
+  }
+  return host.addStruct("octet.tensor",
+                        {host.addString(module), rows, cols, blockN, blockK,
+                         abiType(element), mode, scaleType, int32_t(0)});
+}
+
+void LoadLowering::lowerLoad(q::LoadOp load) {
+  ArrayRef<int64_t> rows =
+      load->getAttrOfType<DenseI64ArrayAttr>(kRows).asArrayRef();
+  auto quantized = dyn_cast<q::TensorType>(load.getType());
+  Value row = host.constant(b, rows[0]);
+  if (load.getIndex()) {
+    Value steps = LLVM::SubOp::create(b, host.asI64(b, load.getIndex()),
+                                      host.constant(b, rows[1]));
+    steps = LLVM::UDivOp::create(b, steps, host.constant(b, rows[2]));
+    row = LLVM::AddOp::create(
+        b, row, LLVM::MulOp::create(b, steps, host.constant(b, rows[3])));
+  }
+  Value scale = quantized
+                    ? Value(LLVM::AddOp::create(b, row, host.constant(b, 1)))
+                    : host.constant(b, -1);
+  std::string desc = addTensorDesc(load.getPath(), load.getType(),
+                                   load.getType());
+  paths[load.getResult()] = load.getPath();
+  callChecked(load, offsetof(octet_runtime, load),
+              {host.addressOf(b, desc), row, scale,
+               makeWeight(load.getResult())});
+}
+
+void LoadLowering::lowerStore(q::StoreOp store) {
+  Value from = weights.lookup(store.getValue());
+  Value to = host.weightAddress(b, ctx, store.getSlot(), store.getIndex());
+  // Word by word: an aggregate would be copied by a call of memcpy.
+  static_assert(sizeof(octet_weight) % 8 == 0);
+  for (size_t at = 0; at < sizeof(octet_weight); at += 8)
+    LLVM::StoreOp::create(b, host.loadField(b, from, at, host.i64),
+                          host.offset(b, to, at));
+}
+
+void LoadLowering::lowerRopeTable(model::RopeTableOp table) {
+  ArrayRef<float> frequencies = table.getInvFreq();
+  std::string symbol = host.addFloats("octet.inv_freq", frequencies);
+  auto type = cast<RankedTensorType>(table.getType());
+  Value scale = LLVM::ConstantOp::create(b, b.getF32Type(),
+                                         table.getScaleAttr());
+  callChecked(table, offsetof(octet_runtime, rope_table),
+              {host.addressOf(b, symbol), host.constant(b, frequencies.size()),
+               host.constant(b, type.getDimSize(0)), scale,
+               makeWeight(table.getResult())});
+}
+
+void LoadLowering::lowerKvScales(q::KvScalesOp op) {
+  Value given = op.getK() ? op.getK() : op.getV();
+  Type element = given ? cast<RankedTensorType>(given.getType()).getElementType()
+                       : Type(b.getF32Type());
+  auto address = [&](Value value) {
+    return value ? weights.lookup(value) : host.null(b);
+  };
+  Value layer = op.getIndex() ? host.asI64(b, op.getIndex())
+                              : host.constant(b, 0);
+  callChecked(op, offsetof(octet_runtime, kv_scales),
+              {host.addressOf(b, host.addString(op.getPath())), layer,
+               address(op.getK()), address(op.getV()),
+               host.constant32(b, abiType(element)), makeWeight(op.getKScale()),
+               makeWeight(op.getVScale())});
+}
+
+void LoadLowering::callUnary(Operation *op, int64_t field, Type described,
+                             Type scaled) {
+  StringRef path = paths.lookup(op->getOperand(0));
+  Value desc = host.addressOf(b, addTensorDesc(path, described, scaled));
+  SmallVector<Value> arguments = {desc, weights.lookup(op->getOperand(0))};
+  if (op->getNumResults()) {
+    arguments.push_back(makeWeight(op->getResult(0)));
+    paths[op->getResult(0)] = path;
+  }
+  callChecked(op, field, arguments);
+}
+
+LogicalResult LoadLowering::lowerOp(Operation *op) {
+  b.setInsertionPoint(op);
+  b.setLoc(op->getLoc());
+  return TypeSwitch<Operation *, LogicalResult>(op)
+      .Case([&](q::LoadOp load) { return lowerLoad(load), success(); })
+      .Case([&](q::StoreOp store) { return lowerStore(store), success(); })
+      .Case([&](model::RopeTableOp table) {
+        return lowerRopeTable(table), success();
+      })
+      .Case([&](q::KvScalesOp scales) {
+        return lowerKvScales(scales), success();
+      })
+      .Case([&](q::CheckScalesOp check) {
+        Type type = check.getInput().getType();
+        callUnary(op, offsetof(octet_runtime, check_scales), type, type);
+        return success();
+      })
+      .Case([&](q::ConvertScalesOp convert) {
+        Type type = convert.getInput().getType();
+        callUnary(op, offsetof(octet_runtime, convert_scales), type, type);
+        return success();
+      })
+      .Case([&](q::ExpandScalesOp expand) {
+        Type type = expand.getInput().getType();
+        callUnary(op, offsetof(octet_runtime, expand_scales), type, type);
+        return success();
+      })
+      .Case([&](q::QuantizeOp quantize) -> LogicalResult {
+        q::GranularityKind kind = quantize.getType().getGranularity().getKind();
+        if (quantize.getScale() || quantize.getUe8m0() ||
+            kind == q::GranularityKind::Block)
+          return op->emitError()
+                 << paths.lookup(quantize.getInput())
+                 << ": loading quantises per tensor or per channel only [W10]";
+        callUnary(op, offsetof(octet_runtime, quantize_weight),
+                  quantize.getInput().getType(), quantize.getType());
+        return success();
+      })
+      .Case([&](q::ConcatOp concat) {
+        paths[concat.getResult()] = paths.lookup(concat.getInputs()[0]);
+        Value list = makeList(concat.getInputs());
+        callChecked(op, offsetof(octet_runtime, concat),
+                    {host.constant(b, concat.getInputs().size()), list,
+                     makeWeight(concat.getResult())});
+        return success();
+      })
+      .Case([&](q::MaxOp max) {
+        paths[max.getResult()] = paths.lookup(max.getInputs()[0]);
+        auto type = cast<RankedTensorType>(max.getInputs()[0].getType());
+        Value list = makeList(max.getInputs());
+        callChecked(op, offsetof(octet_runtime, max_scalar),
+                    {host.constant(b, max.getInputs().size()), list,
+                     host.constant32(b, abiType(type.getElementType())),
+                     makeWeight(max.getResult())});
+        return success();
+      })
+      .Case([&](arith::ConstantOp constant) -> LogicalResult {
+        auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+        if (!dense || !dense.getElementType().isF32() ||
+            dense.getNumElements() != 1)
+          return op->emitError() << "a constant of the load function is one "
+                                    "f32 value";
+        Value value = LLVM::ConstantOp::create(
+            b, b.getF32Type(),
+            b.getF32FloatAttr(
+                (*dense.value_begin<APFloat>()).convertToFloat()));
+        callChecked(op, offsetof(octet_runtime, constant),
+                    {value, makeWeight(constant.getResult())});
+        return success();
+      })
+      .Default([&](Operation *other) {
+        return other->emitError()
+               << "'" << other->getName() << "' in the load function has no "
+               << "code";
+      });
+}
+
+/// What is lowered later: control flow and arithmetic on indices.
+static bool staysForLater(Operation *op) {
+  if (isa<cf::ControlFlowDialect, LLVM::LLVMDialect>(op->getDialect()))
+    return true;
+  return isa<arith::ArithDialect>(op->getDialect()) &&
+         llvm::all_of(op->getResultTypes(),
+                      [](Type type) { return type.isIntOrIndexOrFloat(); });
+}
+
+LogicalResult LoadLowering::lower() {
+  SmallVector<Operation *> ops, dead;
+  function.walk([&](Operation *op) {
+    if (op != function && !staysForLater(op))
+      ops.push_back(op);
+  });
+  leave = new Block();
+  function.getBody().push_back(leave);
+  leave->addArgument(host.i32, function.getLoc());
+  b.setInsertionPointToStart(leave);
+  LLVM::ReturnOp::create(b, ValueRange(leave->getArgument(0)));
+
+  for (Operation *op : ops) {
+    if (failed(lowerOp(op)))
+      return failure();
+    dead.push_back(op);
+  }
+  for (Operation *op : llvm::reverse(dead))
+    op->erase();
+  return success();
+}
+
+FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
+  auto load = host.module.lookupSymbol<func::FuncOp>("load");
+  if (!load || load.isExternal())
+    return host.module.emitError()
+           << "the program has no function @load; materialize-weights makes it";
+  FailureOr<std::vector<TensorRow>> table = numberTensors(load);
+  if (failed(table))
+    return failure();
+
+  LLVM::LLVMFuncOp function =
+      convertSignature(load, kLoadName, {host.pointer}, host.i32);
+  function.walk([&](func::ReturnOp ret) {
+    ImplicitLocOpBuilder b(ret.getLoc(), ret);
+    LLVM::ReturnOp::create(b, ValueRange(host.constant32(b, 0)));
+    ret.erase();
+  });
+
+  ConversionTarget target(*host.context);
+  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+  target.addIllegalOp<scf::ForOp>();
+  RewritePatternSet patterns(host.context);
+  populateSCFToControlFlowConversionPatterns(patterns);
+  if (failed(applyPartialConversion(function, target, std::move(patterns))) ||
+      failed(LoadLowering(host, function).lower()))
+    return failure();
+  return table;
+}

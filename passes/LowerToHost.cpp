@@ -1,0 +1,114 @@
+//===- LowerToHost.cpp - Native code that calls the runtime ---------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Relies on plan-buffers: every operator of the step writes a place, functions
+// pass only indices and the batch. After it the module holds the LLVM dialect
+// alone and defines `octet_program` (runtime/abi.h). The parts are in
+// lib/HostCode:
+//
+//   kernel.rowwise "rms_norm" tokens of %b ins(…) outs(…) {…}
+//     ──► llvm.func @row.rms_norm.v3 and .v4, and a call of parallel_for
+//   kernel.gemm "cpu.gemm" %x, %w into %p : … of %b tokens {…}
+//     ──► a constant octet_gemm_desc, and a call of gemm
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/HostCode/HostLowering.h"
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVM.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/Passes.h"
+
+namespace octet {
+#define GEN_PASS_DEF_LOWERTOHOST
+#include "passes/Passes.h.inc"
+} // namespace octet
+
+using namespace mlir;
+using namespace octet;
+
+namespace {
+
+struct LowerToHost : octet::impl::LowerToHostBase<LowerToHost> {
+  void runOnOperation() override;
+
+private:
+  LogicalResult lowerToMixed(ModuleOp module);
+  LogicalResult convertToLLVM(ModuleOp module);
+};
+
+} // namespace
+
+/// load, step and the row functions, in several dialects.
+LogicalResult LowerToHost::lowerToMixed(ModuleOp module) {
+  auto arena = module->getAttrOfType<IntegerAttr>("kernel.arena_bytes");
+  if (!arena)
+    return module.emitError()
+           << "the module has no kernel.arena_bytes; octet-plan-buffers "
+              "writes it";
+  host::HostModule host(module);
+  FailureOr<std::vector<host::TensorRow>> tensors = host::lowerLoad(host);
+  if (failed(tensors))
+    return failure();
+  FailureOr<std::string> info = host::makeInfo(module, *tensors);
+  if (failed(info))
+    return failure();
+  FailureOr<int64_t> rowFunctions = host::lowerStep(host);
+  if (failed(rowFunctions))
+    return failure();
+  numRowFunctions += *rowFunctions;
+  host::addProgram(host, *info, arena.getInt());
+
+  // What is left says things that no longer are.
+  for (auto slot : llvm::make_early_inc_range(module.getOps<q::SlotOp>()))
+    slot.erase();
+  SmallVector<StringAttr> stale;
+  for (NamedAttribute attribute : module->getDiscardableAttrs())
+    if (attribute.getName().strref().starts_with("model.") ||
+        attribute.getName().strref().starts_with("kernel.") ||
+        attribute.getName().strref().starts_with("q."))
+      stale.push_back(attribute.getName());
+  for (StringAttr name : stale)
+    module->removeDiscardableAttr(name);
+  return success();
+}
+
+LogicalResult LowerToHost::convertToLLVM(ModuleOp module) {
+  MLIRContext *context = &getContext();
+  {
+    ConversionTarget target(*context);
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+    target.addIllegalDialect<scf::SCFDialect>();
+    RewritePatternSet patterns(context);
+    populateSCFToControlFlowConversionPatterns(patterns);
+    if (failed(applyPartialConversion(module, target, std::move(patterns))))
+      return failure();
+  }
+  LLVMTypeConverter converter(context);
+  LLVMConversionTarget target(*context);
+  target.addLegalOp<ModuleOp>();
+  RewritePatternSet patterns(context);
+  arith::populateArithToLLVMConversionPatterns(converter, patterns);
+  populateMathToLLVMConversionPatterns(converter, patterns);
+  populateVectorToLLVMConversionPatterns(converter, patterns);
+  cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
+  return applyFullConversion(module, target, std::move(patterns));
+}
+
+void LowerToHost::runOnOperation() {
+  ModuleOp module = getOperation();
+  if (failed(lowerToMixed(module)) || failed(convertToLLVM(module)))
+    signalPassFailure();
+}
