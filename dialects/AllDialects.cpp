@@ -40,7 +40,8 @@
 using namespace mlir;
 
 void octet::registerAllDialects(DialectRegistry &registry) {
-  registry.insert<q::QuantDialect, model::ModelDialect, kernel::KernelDialect>();
+  registry
+      .insert<q::QuantDialect, model::ModelDialect, kernel::KernelDialect>();
   registry.insert<affine::AffineDialect, arith::ArithDialect,
                   cf::ControlFlowDialect, DLTIDialect, func::FuncDialect,
                   index::IndexDialect, LLVM::LLVMDialect, math::MathDialect,

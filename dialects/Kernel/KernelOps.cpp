@@ -46,8 +46,8 @@ static int64_t getWidth(Value row) {
 static LogicalResult verifyGroups(Operation *op, StringRef what, int64_t few,
                                   int64_t many, IntegerAttr group) {
   if (group && group.getInt() < 1)
-    return op->emitOpError() << "group is " << group.getInt()
-                             << ", expected at least 1";
+    return op->emitOpError()
+           << "group is " << group.getInt() << ", expected at least 1";
   int64_t expected = group ? cdiv(many, group.getInt()) : 1;
   if (few == expected)
     return success();
@@ -91,9 +91,8 @@ LogicalResult SliceOp::verify() {
   int64_t offset = getOffset();
   std::optional<int64_t> end = checkedAdd(offset, getWidth(getResult()));
   if (offset < 0 || !end || *end > getWidth(getInput()))
-    return emitOpError() << "takes " << getWidth(getResult())
-                         << " elements at " << offset << " of a row of "
-                         << getWidth(getInput());
+    return emitOpError() << "takes " << getWidth(getResult()) << " elements at "
+                         << offset << " of a row of " << getWidth(getInput());
   return success();
 }
 
@@ -117,9 +116,9 @@ OpFoldResult RoundOp::fold(FoldAdaptor) {
 static LogicalResult verifyRotation(Operation *op, int64_t width, int64_t table,
                                     int64_t headDim) {
   if (headDim < 1 || width % headDim != 0)
-    return op->emitOpError() << "row of " << width
-                             << " values does not divide into heads of "
-                             << headDim;
+    return op->emitOpError()
+           << "row of " << width << " values does not divide into heads of "
+           << headDim;
   if (table % 2 != 0 || table > headDim)
     return op->emitOpError() << "table rotates " << table
                              << " values of a head, expected an even number of "

@@ -138,9 +138,9 @@ void RowwiseOp::print(OpAsmPrinter &printer) {
     printer << " modules " << getModulesAttr();
   printer << ' ';
   printer.printRegion(getBody());
-  printer.printOptionalAttrDict(
-      (*this)->getAttrs(), {"label", "domain", "access", "modules",
-                            getOperandSegmentSizesAttrName().getValue()});
+  printer.printOptionalAttrDict((*this)->getAttrs(),
+                                {"label", "domain", "access", "modules",
+                                 getOperandSegmentSizesAttrName().getValue()});
   printer.printOptionalArrowTypeList(getResultTypes());
 }
 
@@ -180,16 +180,17 @@ LogicalResult RowwiseOp::verify() {
     return emitOpError() << "has " << getInputs().size() << " inputs and "
                          << getAccess().size() << " ways to read them";
   size_t indexed = 0;
-  for (auto [i, value, attr] : llvm::enumerate(
-           getInputs(), getAccess().getAsRange<AccessAttr>())) {
+  for (auto [i, value, attr] :
+       llvm::enumerate(getInputs(), getAccess().getAsRange<AccessAttr>())) {
     indexed += attr.getValue() == Access::Indexed;
     if (!getArgumentType(value.getType(), attr.getValue()))
-      return emitOpError()
-             << "input " << i << " is " << value.getType() << ", read as "
-             << stringifyAccess(attr.getValue()) << "; expected "
-             << (attr.getValue() == Access::Uniform ? "a static vector"
-                                                    : "rows [rows, K]")
-             << " in f32, bf16 or f16";
+      return emitOpError() << "input " << i << " is " << value.getType()
+                           << ", read as " << stringifyAccess(attr.getValue())
+                           << "; expected "
+                           << (attr.getValue() == Access::Uniform
+                                   ? "a static vector"
+                                   : "rows [rows, K]")
+                           << " in f32, bf16 or f16";
   }
   if (indexed != getIndices().size())
     return emitOpError() << "has " << indexed << " indexed inputs and "
@@ -222,11 +223,11 @@ bool octet::kernel::isRoundedTo(Value value, Type elementType) {
   while (true) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto rowwise =
-          dyn_cast<RowwiseOp>(argument.getOwner()->getParentOp());
+          dyn_cast_if_present<RowwiseOp>(argument.getOwner()->getParentOp());
       if (!rowwise || argument.getArgNumber() >= rowwise.getInputs().size())
         return false;
-      auto type = dyn_cast<RankedTensorType>(getValueType(
-          rowwise.getInputs()[argument.getArgNumber()].getType()));
+      auto type = dyn_cast<RankedTensorType>(
+          getValueType(rowwise.getInputs()[argument.getArgNumber()].getType()));
       return type && type.getElementType() == elementType;
     }
     Operation *op = value.getDefiningOp();
@@ -246,7 +247,8 @@ static LogicalResult verifyBodyOp(RowwiseOp rowwise, Operation &op) {
   bool known = isa<ReduceOp, BroadcastOp, TileOp, SliceOp, RoundOp, RopeOp,
                    YieldOp, q::QuantizeOp>(op);
   Dialect *dialect = op.getDialect();
-  if (!known && !(dialect && isa<arith::ArithDialect, math::MathDialect>(dialect)))
+  if (!known &&
+      !(dialect && isa<arith::ArithDialect, math::MathDialect>(dialect)))
     return rowwise.emitOpError()
            << "holds '" << op.getName()
            << "', expected arith, math, row operators of kernel or "
@@ -275,7 +277,8 @@ static LogicalResult verifyYielded(RowwiseOp op, const Twine &what, Value value,
     return success();
   }
   auto plain = dyn_cast<RankedTensorType>(destination);
-  if (!plain || plain.getRank() != 2 || ShapedType::isDynamic(plain.getDimSize(1)) ||
+  if (!plain || plain.getRank() != 2 ||
+      ShapedType::isDynamic(plain.getDimSize(1)) ||
       !q::isPlainFloat(plain.getElementType()))
     return op.emitOpError() << what << " is " << destination
                             << ", expected rows in f32, bf16 or f16, or "
@@ -286,10 +289,10 @@ static LogicalResult verifyYielded(RowwiseOp op, const Twine &what, Value value,
                             << " " << destination;
   if (!plain.getElementType().isF32() &&
       !isRoundedTo(value, plain.getElementType()))
-    return op.emitOpError() << "yields a row that was not rounded to " << what
-                            << " " << destination
-                            << ", expected kernel.round to "
-                            << plain.getElementType() << " [N9]";
+    return op.emitOpError()
+           << "yields a row that was not rounded to " << what << " "
+           << destination << ", expected kernel.round to "
+           << plain.getElementType() << " [N9]";
   return success();
 }
 
@@ -299,15 +302,14 @@ LogicalResult RowwiseOp::verifyRegions() {
     return emitOpError() << "has " << getInputs().size() << " inputs, its "
                          << "region has " << block.getNumArguments()
                          << " arguments";
-  for (auto [i, value, attr] : llvm::enumerate(
-           getInputs(), getAccess().getAsRange<AccessAttr>())) {
+  for (auto [i, value, attr] :
+       llvm::enumerate(getInputs(), getAccess().getAsRange<AccessAttr>())) {
     RankedTensorType expected =
         *getArgumentType(value.getType(), attr.getValue());
     if (block.getArgument(i).getType() != expected)
       return emitOpError() << "argument " << i << " is "
-                           << block.getArgument(i).getType()
-                           << ", its operand " << value.getType()
-                           << " implies " << expected;
+                           << block.getArgument(i).getType() << ", its operand "
+                           << value.getType() << " implies " << expected;
   }
   for (Operation &op : block)
     if (failed(verifyBodyOp(*this, op)))
@@ -323,8 +325,8 @@ LogicalResult RowwiseOp::verifyRegions() {
     return emitOpError() << "yields " << yielded.size() << " values, has "
                          << expected << " destinations";
   for (auto [i, type] : llvm::enumerate(destinations))
-    if (failed(verifyYielded(*this, "destination " + Twine(i), yielded[i],
-                             type)))
+    if (failed(
+            verifyYielded(*this, "destination " + Twine(i), yielded[i], type)))
       return failure();
   if (!getCache())
     return success();
@@ -338,8 +340,8 @@ LogicalResult RowwiseOp::verifyRegions() {
         shape, cache.getElementType(),
         q::GranularityAttr::get(getContext(), q::GranularityKind::PerTensor),
         Float32Type::get(getContext()));
-  if (failed(verifyYielded(*this, "the cache's keys", yielded[expected - 2],
-                           row)))
+  if (failed(
+          verifyYielded(*this, "the cache's keys", yielded[expected - 2], row)))
     return failure();
   return verifyYielded(*this, "the cache's values", yielded[expected - 1], row);
 }

@@ -52,8 +52,8 @@ LogicalResult ModelDialect::verifyOperationAttribute(Operation *op,
   if (attr.getName() != kSettingsName)
     return success();
   if (!isa<ModuleOp>(op))
-    return op->emitOpError() << "has " << kSettingsName
-                             << ", which belongs to the module";
+    return op->emitOpError()
+           << "has " << kSettingsName << ", which belongs to the module";
   if (!isa<SettingsAttr>(attr.getValue()))
     return op->emitOpError() << kSettingsName << " is " << attr.getValue()
                              << ", expected #model.settings";

@@ -50,14 +50,13 @@ static LogicalResult verifyRows(Operation *op, StringRef what,
 static LogicalResult verifyIndices(Operation *op, StringRef what,
                                    RankedTensorType type) {
   if (type.getRank() != 1 || !type.getElementType().isInteger(32))
-    return op->emitOpError() << what << " is " << type
-                             << ", expected one i32 a row";
+    return op->emitOpError()
+           << what << " is " << type << ", expected one i32 a row";
   return success();
 }
 
-static LogicalResult verifySameRows(Operation *op, StringRef what,
-                                    int64_t rows, StringRef other,
-                                    int64_t otherRows) {
+static LogicalResult verifySameRows(Operation *op, StringRef what, int64_t rows,
+                                    StringRef other, int64_t otherRows) {
   if (rows == otherRows)
     return success();
   auto print = [](InFlightDiagnostic &diag, int64_t count) {
@@ -89,8 +88,8 @@ static LogicalResult verifyModule(Operation *op, StringRef module) {
 static LogicalResult verifyPositive(Operation *op, StringRef what,
                                     int64_t value) {
   if (value <= 0)
-    return op->emitOpError() << what << " is " << value
-                             << ", expected at least 1";
+    return op->emitOpError()
+           << what << " is " << value << ", expected at least 1";
   return success();
 }
 
@@ -119,8 +118,8 @@ LogicalResult WeightOp::verify() {
       return failure();
 
   auto quantized = dyn_cast<q::TensorType>(getResult().getType());
-  ArrayRef<int64_t> shape = quantized ? quantized.getShape()
-                                      : plainType(getResult()).getShape();
+  ArrayRef<int64_t> shape =
+      quantized ? quantized.getShape() : plainType(getResult()).getShape();
   if (llvm::any_of(shape, ShapedType::isDynamic))
     return emitOpError() << "result is " << getResult().getType()
                          << ", a weight has a static shape";
@@ -132,15 +131,16 @@ LogicalResult WeightOp::verify() {
 
   // What is stored under this name has the shape of its shard (C13).
   int64_t rows = 0;
-  for (auto [i, entry] : llvm::enumerate(getStored().getAsRange<q::StoredAttr>())) {
+  for (auto [i, entry] :
+       llvm::enumerate(getStored().getAsRange<q::StoredAttr>())) {
     RankedTensorType stored = entry.getTensor(getName());
     if (!stored)
       return success(); // another name, such as a packed weight's
     StringRef path = cast<StringAttr>(getPaths()[i]);
     if (stored.getRank() != int64_t(shape.size()) || stored.getRank() == 0 ||
         stored.getShape().drop_front() != shape.drop_front() ||
-        (!quantized && stored.getElementType() !=
-                           plainType(getResult()).getElementType()))
+        (!quantized &&
+         stored.getElementType() != plainType(getResult()).getElementType()))
       return emitOpError() << "result is " << getResult().getType() << ", "
                            << quoteName(path) << " stores " << stored
                            << " [C13]";
@@ -157,8 +157,7 @@ LogicalResult WeightOp::verify() {
   }
   if (rows != shape[0])
     return emitOpError() << "result has " << shape[0]
-                         << " rows, the checkpoint stores " << rows
-                         << " [C13]";
+                         << " rows, the checkpoint stores " << rows << " [C13]";
   return success();
 }
 
@@ -170,14 +169,12 @@ LogicalResult RopeTableOp::verify() {
   if (type.getRank() != 2 || !type.hasStaticShape() ||
       !type.getElementType().isF32() || type.getDimSize(0) < 1 ||
       type.getDimSize(1) != 2 * half)
-    return emitOpError() << "result is " << type
-                         << ", expected [positions, " << 2 * half
-                         << "] in f32: " << half
+    return emitOpError() << "result is " << type << ", expected [positions, "
+                         << 2 * half << "] in f32: " << half
                          << " cosines and sines a position [P6]";
   for (float frequency : getInvFreq())
     if (!(frequency > 0) || !std::isfinite(frequency))
-      return emitOpError() << "inverse frequency "
-                           << printFloat(frequency)
+      return emitOpError() << "inverse frequency " << printFloat(frequency)
                            << " is not positive and finite [C15]";
   float scale = getScale().convertToFloat();
   if (!(scale > 0) || !std::isfinite(scale))
@@ -218,13 +215,13 @@ LogicalResult RmsNormOp::verify() {
     return failure();
   int64_t width = input.getDimSize(1), heads = getHeads();
   if (width % heads != 0)
-    return emitOpError() << "row of " << width << " values does not divide into "
-                         << heads << " heads";
+    return emitOpError() << "row of " << width
+                         << " values does not divide into " << heads
+                         << " heads";
   if (weight.getRank() != 1 || weight.getDimSize(0) != width / heads ||
       !q::isPlainFloat(weight.getElementType()))
     return emitOpError() << "weight is " << weight << ", expected "
-                         << width / heads
-                         << " values in f32, bf16 or f16 [P5]";
+                         << width / heads << " values in f32, bf16 or f16 [P5]";
   float eps = getEps().convertToFloat();
   if (!(eps >= 0) || !std::isfinite(eps))
     return emitOpError() << "eps " << printFloat(eps)
@@ -250,8 +247,8 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
   if (xShape.size() != 2)
     return op->emitOpError() << "input is " << x << ", expected [rows, K]";
   if (wShape.size() != 2 || llvm::any_of(wShape, ShapedType::isDynamic))
-    return op->emitOpError() << "weight is " << w
-                             << ", expected a static matrix [N, K]";
+    return op->emitOpError()
+           << "weight is " << w << ", expected a static matrix [N, K]";
   if (xShape[1] != wShape[1])
     return op->emitOpError() << "input has K = " << xShape[1]
                              << ", the weight has " << wShape[1] << " [P4]";
@@ -277,16 +274,16 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
                                << ", which neither the method nor the "
                                   "contract describes [B3]";
   } else if (contract && contract.isQuantized() && !method) {
-    return op->emitOpError() << "weight is " << w
-                             << ", the contract's is quantised [B3]";
+    return op->emitOpError()
+           << "weight is " << w << ", the contract's is quantised [B3]";
   }
 
   if (!qx)
     return success();
   if (!isa<Float8E4M3FNType>(qx.getElementType()) &&
       !qx.getElementType().isInteger(8))
-    return op->emitOpError() << "input is " << qx
-                             << ", expected f8E4M3FN or i8 codes [N1]";
+    return op->emitOpError()
+           << "input is " << qx << ", expected f8E4M3FN or i8 codes [N1]";
   if (!qw)
     return op->emitOpError() << "input is " << qx << ", the weight " << w
                              << " is not quantised [P4]";
@@ -323,8 +320,8 @@ LogicalResult LinearOp::verify() {
       return emitOpError() << "input_scale is " << scale.getType()
                            << ", expected one float [W9]";
     if (contract && !contract.getIsStatic())
-      return emitOpError() << "has an input_scale, the contract is "
-                           << contract << " [B4]";
+      return emitOpError() << "has an input_scale, the contract is " << contract
+                           << " [B4]";
   }
   return success();
 }
@@ -431,7 +428,8 @@ LogicalResult AttentionOp::verify() {
       return emitOpError() << "cache scale is " << value.getType()
                            << ", expected one float [P8]";
   if (Value k = getK()) {
-    for (auto [name, value] : {std::pair<StringRef, Value>("k", k), {"v", getV()}})
+    for (auto [name, value] :
+         {std::pair<StringRef, Value>("k", k), {"v", getV()}})
       if (failed(verifyHeads(*this, name, plainType(value), kvHeads)) ||
           failed(verifySameRows(*this, "q", query.getDimSize(0), name,
                                 plainType(value).getDimSize(0))))
@@ -475,7 +473,6 @@ LogicalResult LmHeadOp::verify() {
                            result, getMethodAttr(), getContractAttr())))
     return failure();
   if (!result.getElementType().isF32())
-    return emitOpError() << "result is " << result
-                         << ", logits are f32 [P16]";
+    return emitOpError() << "result is " << result << ", logits are f32 [P16]";
   return success();
 }

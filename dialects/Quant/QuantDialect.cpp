@@ -77,9 +77,9 @@ FailureOr<GranularityAttr> GranularityAttr::parseBare(AsmParser &parser) {
     if (parser.parseGreater())
       return failure();
   }
-  auto attr = GranularityAttr::getChecked(
-      [&] { return parser.emitError(loc); }, parser.getContext(), *kind,
-      sides[0], sides[1]);
+  auto attr = GranularityAttr::getChecked([&] { return parser.emitError(loc); },
+                                          parser.getContext(), *kind, sides[0],
+                                          sides[1]);
   if (!attr)
     return failure();
   return attr;

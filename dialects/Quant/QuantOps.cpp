@@ -59,9 +59,8 @@ static LogicalResult verifyParts(Operation *op, q::TensorType type,
 
 LogicalResult QuantizeOp::verify() {
   q::TensorType type = getResult().getType();
-  if (failed(verifyPlainSide(*this, "input",
-                             cast<RankedTensorType>(getInput().getType()),
-                             type)))
+  if (failed(verifyPlainSide(
+          *this, "input", cast<RankedTensorType>(getInput().getType()), type)))
     return failure();
   if (!isa<Float8E4M3FNType>(type.getElementType()) &&
       !type.getElementType().isInteger(8))
@@ -152,15 +151,15 @@ static LogicalResult verifySlotUse(Operation *op, FlatSymbolRefAttr name,
     return diag;
   }
   if (slot.getCount() > 1 && !index)
-    return op->emitOpError() << "slot " << name << " has "
-                             << int64_t(slot.getCount())
-                             << " instances, expected an index";
+    return op->emitOpError()
+           << "slot " << name << " has " << int64_t(slot.getCount())
+           << " instances, expected an index";
   IntegerAttr constant;
   if (index && matchPattern(index, m_Constant(&constant)) &&
       (constant.getInt() < 0 || constant.getInt() >= int64_t(slot.getCount())))
-    return op->emitOpError() << "index " << constant.getInt()
-                             << " is not one of the " << int64_t(slot.getCount())
-                             << " instances of slot " << name;
+    return op->emitOpError()
+           << "index " << constant.getInt() << " is not one of the "
+           << int64_t(slot.getCount()) << " instances of slot " << name;
   return success();
 }
 
@@ -249,16 +248,16 @@ static LogicalResult verifyQuantizedConcat(ConcatOp op, q::TensorType result) {
   for (auto [i, value] : llvm::enumerate(op.getInputs())) {
     auto type = dyn_cast<q::TensorType>(value.getType());
     if (!type)
-      return op.emitOpError() << "input " << i << " is " << value.getType()
-                              << ", the result " << result
-                              << " is quantised [C8]";
+      return op.emitOpError()
+             << "input " << i << " is " << value.getType() << ", the result "
+             << result << " is quantised [C8]";
     if (type.getGranularity().getKind() == GranularityKind::PerToken)
       return op.emitOpError() << "input " << i << " is " << type
                               << ", an activation is no shard [W5b]";
     if (type.getK() != result.getK())
-      return op.emitOpError() << "input " << i << " has K = " << type.getK()
-                              << ", the result has " << result.getK()
-                              << " [C8]";
+      return op.emitOpError()
+             << "input " << i << " has K = " << type.getK()
+             << ", the result has " << result.getK() << " [C8]";
     if (type.getElementType() != result.getElementType() ||
         type.getGranularity() != result.getGranularity() ||
         type.getScaleType() != result.getScaleType() ||
@@ -292,24 +291,24 @@ static LogicalResult verifyQuantizedConcat(ConcatOp op, q::TensorType result) {
 /// Plain matrices `[N, K]`, or vectors `[N]` such as biases.
 static LogicalResult verifyPlainConcat(ConcatOp op, RankedTensorType result) {
   if (result.getRank() < 1 || result.getRank() > 2 || !result.hasStaticShape())
-    return op.emitOpError() << "result is " << result
-                            << ", expected a static vector or matrix";
+    return op.emitOpError()
+           << "result is " << result << ", expected a static vector or matrix";
   int64_t n = 0;
   for (auto [i, value] : llvm::enumerate(op.getInputs())) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type)
-      return op.emitOpError() << "input " << i << " is " << value.getType()
-                              << ", the result " << result
-                              << " is not quantised [C8]";
+      return op.emitOpError()
+             << "input " << i << " is " << value.getType() << ", the result "
+             << result << " is not quantised [C8]";
     if (type.getElementType() != result.getElementType() ||
         type.getRank() != result.getRank() || !type.hasStaticShape())
       return op.emitOpError()
              << "input " << i << " is " << type << ", the result is " << result
              << "; they may differ only in their rows [C8]";
     if (type.getShape().drop_front() != result.getShape().drop_front())
-      return op.emitOpError() << "input " << i << " has K = "
-                              << type.getDimSize(1) << ", the result has "
-                              << result.getDimSize(1) << " [C8]";
+      return op.emitOpError()
+             << "input " << i << " has K = " << type.getDimSize(1)
+             << ", the result has " << result.getDimSize(1) << " [C8]";
     std::optional<int64_t> sum = checkedAdd(n, type.getDimSize(0));
     if (!sum)
       return op.emitOpError() << "the rows do not fit an int64_t";
@@ -326,15 +325,16 @@ LogicalResult ConcatOp::verify() {
     return emitOpError() << "expected at least one input";
   if (auto quantized = dyn_cast<q::TensorType>(getResult().getType()))
     return verifyQuantizedConcat(*this, quantized);
-  return verifyPlainConcat(*this, cast<RankedTensorType>(getResult().getType()));
+  return verifyPlainConcat(*this,
+                           cast<RankedTensorType>(getResult().getType()));
 }
 
 /// Scalars that a kernel reads are F32.
 static LogicalResult verifyF32Scalar(Operation *op, StringRef what,
                                      Value value) {
   if (!cast<RankedTensorType>(value.getType()).getElementType().isF32())
-    return op->emitOpError() << what << " is " << value.getType()
-                             << ", expected an f32 scalar";
+    return op->emitOpError()
+           << what << " is " << value.getType() << ", expected an f32 scalar";
   return success();
 }
 
@@ -364,8 +364,8 @@ LogicalResult KvWriteOp::verify() {
   for (auto [name, type] : {std::pair("k", k), std::pair("v", v)})
     if (type.getRank() != 2 || type.getDimSize(1) != width ||
         !isPlainFloat(type.getElementType()))
-      return emitOpError() << name << " is " << type << ", the cache "
-                           << cache << " takes " << width
+      return emitOpError() << name << " is " << type << ", the cache " << cache
+                           << " takes " << width
                            << " values a row in f32, bf16 or f16 [P7a]";
   if (slots.getRank() != 1 || !slots.getElementType().isInteger(32))
     return emitOpError() << "slots is " << slots

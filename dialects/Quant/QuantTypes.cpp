@@ -122,7 +122,8 @@ q::TensorType q::TensorType::withScaleType(Type scaleType) const {
   return get(getContext(), getShape(), getElementType(), getGranularity(),
              scaleType, getShards());
 }
-q::TensorType q::TensorType::withGranularity(GranularityAttr granularity) const {
+q::TensorType
+q::TensorType::withGranularity(GranularityAttr granularity) const {
   return get(getContext(), getShape(), getElementType(), granularity,
              getScaleType(), getShards());
 }
@@ -135,9 +136,9 @@ q::TensorType q::TensorType::withShards(ArrayRef<int64_t> shards) const {
 }
 
 /// The shards are positive and add up to N (W5b).
-static LogicalResult
-verifyShards(function_ref<InFlightDiagnostic()> emitError, int64_t n,
-             GranularityAttr granularity, ArrayRef<int64_t> shards) {
+static LogicalResult verifyShards(function_ref<InFlightDiagnostic()> emitError,
+                                  int64_t n, GranularityAttr granularity,
+                                  ArrayRef<int64_t> shards) {
   if (shards.empty())
     return success();
   if (granularity.getKind() == GranularityKind::PerToken)
@@ -160,8 +161,8 @@ verifyShards(function_ref<InFlightDiagnostic()> emitError, int64_t n,
     sum = *next;
   }
   if (sum != n)
-    return emitError() << "shards add up to " << sum << ", the matrix has "
-                       << n << " rows [W5b]";
+    return emitError() << "shards add up to " << sum << ", the matrix has " << n
+                       << " rows [W5b]";
   return success();
 }
 
@@ -178,10 +179,11 @@ static bool fitsInBytes(ArrayRef<int64_t> shape, int64_t elementBytes,
   return true;
 }
 
-LogicalResult q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 ArrayRef<int64_t> shape, Type elementType,
-                                 GranularityAttr granularity, Type scaleType,
-                                 ArrayRef<int64_t> shards) {
+LogicalResult
+q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
+                      ArrayRef<int64_t> shape, Type elementType,
+                      GranularityAttr granularity, Type scaleType,
+                      ArrayRef<int64_t> shards) {
   if (shape.size() != 2 && shape.size() != 3)
     return emitError() << "rank is " << shape.size()
                        << ", expected 2 (rows, K) or 3 (experts, rows, K) "
@@ -242,7 +244,9 @@ Type q::TensorType::parse(AsmParser &parser) {
     return {};
   SmallVector<int64_t> shards;
   if (succeeded(parser.parseOptionalComma())) {
-    auto parseShard = [&] { return parser.parseInteger(shards.emplace_back()); };
+    auto parseShard = [&] {
+      return parser.parseInteger(shards.emplace_back());
+    };
     if (parser.parseKeyword("shards") || parser.parseEqual())
       return {};
     SMLoc shardsLoc = parser.getCurrentLocation();
@@ -258,8 +262,8 @@ Type q::TensorType::parse(AsmParser &parser) {
   if (parser.parseGreater())
     return {};
   return q::TensorType::getChecked([&] { return parser.emitError(loc); },
-                                parser.getContext(), shape, elementType,
-                                *granularity, scaleType, shards);
+                                   parser.getContext(), shape, elementType,
+                                   *granularity, scaleType, shards);
 }
 
 void q::TensorType::print(AsmPrinter &printer) const {

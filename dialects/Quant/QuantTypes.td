@@ -101,8 +101,13 @@ def Q_TensorType : Q_Type<"Tensor", "tensor"> {
     `[sum of cdiv(N_i, bn), cdiv(K, bk)]`, because each shard starts its own
     scale rows (W5b): 2048 + 576 rows need 16 + 5.
 
-    Right: shards that add up to N. Wrong: `shards = [2048, 512]` on 2560 + 1
-    rows; a block granularity on a storage type that is not FP8.
+    The rank is 2, or 3 with experts first (W5); only the leading dimension may
+    be dynamic. Storage is an FP8 format or i8, a scale f32, bf16, f16 or
+    f8E8M0FNU; codes and scales together have a size that fits 64 bits.
+
+    Right: shards that add up to N. Wrong: `shards = [2048, 512]` on 2624 rows
+    (W5b); shards of a `per_token` tensor, which is an activation; a block
+    granularity on i8; `tensor<64xf8E4M3FN, …>`, which is no matrix (W1).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
                         "::octet::q::GranularityAttr":$granularity, "::mlir::Type":$scaleType,
@@ -201,7 +206,7 @@ def Q_MethodAttr : Q_Attr<"Method", "method"> {
   let summary = "the quantisation method of one operator, as stored";
   let description = [{
     What the checkpoint's codes mean (C1-C15): the registry name, the granularity and dtype of the stored scales and the activation scheme
-    (`none`, `static` or `dynamic`).
+    (`none`, `static` or `dynamic`). Wrong: `activation = static` with a block granularity (C5), `weight = per_token`.
 
     ```mlir
     #q.method<"fp8", weight = block<128x128>, scale = f32, activation = dynamic>
@@ -223,6 +228,10 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
   let description = [{
     Follows from method x target (B1-B4, B6), before any kernel is chosen: granularity of the weight, scale dtype, and granularity of the
     quantised activation (`none`: the activation stays as it is, weight-only), static or dynamic, power-of-two scales or not.
+
+    A static scale goes with `per_tensor` and nothing else (B5), blocks of the weight with blocks of the activation along the same K
+    (P3, N6). Wrong: `weight = block<128x128>, … activation = per_token`; `activation = block<1x64>` for it; `activation = per_tensor`
+    without `static`.
 
     ```mlir
     #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>

@@ -49,7 +49,8 @@ TEST_F(DiagnosticsTest, ModulePathOfALocation) {
 TEST_F(DiagnosticsTest, PrintsTheModulePath) {
   {
     DiagnosticPrinter printer(&context, os);
-    emitError(imported("a.q_proj"), "'q.load' op result is x, expected: y [W2]");
+    emitError(imported("a.q_proj"),
+              "'q.load' op result is x, expected: y [W2]");
     emitError(imported("a.q_proj"), "a.qkv_proj: shards disagree [C8]");
     emitError(imported("a.q_proj"), "--target sm_70: too old [C9]");
     emitError(file(), "no path here");
@@ -80,7 +81,8 @@ TEST_F(DiagnosticsTest, StatusBecomesADiagnostic) {
     EXPECT_TRUE(succeeded(emitStatus(file(), Status::success())));
     EXPECT_TRUE(failed(emitStatus(
         file(), inputError("a.b", "is wrong", "C8").note("config.json: why"))));
-    EXPECT_TRUE(failed(emitStatus(imported("x.y"), inputError("", "bad text"))));
+    EXPECT_TRUE(
+        failed(emitStatus(imported("x.y"), inputError("", "bad text"))));
     EXPECT_EQ(printer.getNumErrors(), 2u);
   }
   EXPECT_EQ(text, "error: a.b: is wrong [C8]\n"
