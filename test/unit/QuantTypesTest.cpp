@@ -1,0 +1,164 @@
+//===- QuantTypesTest.cpp - What follows from a type of q -----------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Quant/QuantDialect.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace octet;
+
+namespace {
+
+class QuantTypesTest : public ::testing::Test {
+protected:
+  QuantTypesTest() { context.loadDialect<q::QuantDialect>(); }
+
+  q::GranularityAttr block(int64_t n, int64_t k) {
+    return q::GranularityAttr::get(&context, q::GranularityKind::Block, n, k);
+  }
+  q::GranularityAttr granularity(q::GranularityKind kind) {
+    return q::GranularityAttr::get(&context, kind);
+  }
+  q::TensorType type(ArrayRef<int64_t> shape, q::GranularityAttr granularity,
+                     ArrayRef<int64_t> shards = {}) {
+    return q::TensorType::get(&context, shape, Float8E4M3FNType::get(&context),
+                              granularity, builder.getF32Type(), shards);
+  }
+
+  using Shape = SmallVector<int64_t>;
+  MLIRContext context;
+  Builder builder{&context};
+};
+
+TEST_F(QuantTypesTest, W1ScaleShapes) {
+  constexpr int64_t kDynamic = ShapedType::kDynamic;
+  EXPECT_EQ(type({7168, 2048}, block(128, 128)).getScaleShape(),
+            (Shape{56, 16}));
+  EXPECT_EQ(type({1, 1}, block(128, 128)).getScaleShape(), (Shape{1, 1}));
+  EXPECT_EQ(type({129, 127}, block(128, 128)).getScaleShape(), (Shape{2, 1}));
+  EXPECT_EQ(type({64, 32}, granularity(q::GranularityKind::PerChannel))
+                .getScaleShape(),
+            (Shape{64, 1}));
+  EXPECT_EQ(type({64, 32}, granularity(q::GranularityKind::PerTensor))
+                .getScaleShape(),
+            (Shape{1}));
+  EXPECT_EQ(type({kDynamic, 200}, block(1, 128)).getScaleShape(),
+            (Shape{kDynamic, 2}));
+  EXPECT_EQ(type({kDynamic, 200}, granularity(q::GranularityKind::PerToken))
+                .getScaleShape(),
+            (Shape{kDynamic, 1}));
+}
+
+TEST_F(QuantTypesTest, W5bEachShardStartsItsOwnScaleRows) {
+  EXPECT_EQ(type({2624, 7168}, block(128, 128), {2048, 576}).getScaleShape(),
+            (Shape{21, 56}));
+  // 1 + 1 + 1 rows, though all 130 fit two blocks.
+  EXPECT_EQ(type({130, 64}, block(128, 128), {100, 20, 10}).getScaleShape(),
+            (Shape{3, 1}));
+  EXPECT_EQ(
+      type({130, 64}, granularity(q::GranularityKind::PerTensor), {100, 20, 10})
+          .getScaleShape(),
+      (Shape{3}));
+  // Experts come first (W5).
+  EXPECT_EQ(type({8, 600, 200}, block(128, 128), {300, 300}).getScaleShape(),
+            (Shape{8, 6, 2}));
+  EXPECT_EQ(type({8, 600, 200}, granularity(q::GranularityKind::PerTensor),
+                 {300, 300})
+                .getScaleShape(),
+            (Shape{8, 2}));
+}
+
+TEST_F(QuantTypesTest, BytesOfCodesAndScales) {
+  EXPECT_EQ(type({7168, 2048}, block(128, 128)).getBytes(),
+            7168 * 2048 + 56 * 16 * 4);
+  EXPECT_EQ(type({64, 32}, granularity(q::GranularityKind::PerChannel))
+                .withScaleType(builder.getBF16Type())
+                .getBytes(),
+            64 * 32 + 64 * 2);
+}
+
+TEST_F(QuantTypesTest, ChangesOfOneProperty) {
+  q::TensorType fused = type({130, 64}, block(128, 128), {100, 30});
+  EXPECT_EQ(fused.withShards({}), type({130, 64}, block(128, 128)));
+  // One shard is no shard, so that equal matrices have equal types.
+  EXPECT_EQ(fused.withShards({130}), fused.withShards({}));
+  EXPECT_EQ(fused.withGranularity(block(32, 32)),
+            type({130, 64}, block(32, 32), {100, 30}));
+  EXPECT_EQ(fused.withShape({130, 128}).getK(), 128);
+  EXPECT_EQ(fused.getShardRows(), (Shape{100, 30}));
+  EXPECT_EQ(fused.withShards({}).getShardRows(), (Shape{130}));
+  EXPECT_EQ(fused.getDataTensorType(),
+            RankedTensorType::get({130, 64}, Float8E4M3FNType::get(&context)));
+  EXPECT_EQ(fused.getScaleTensorType(),
+            RankedTensorType::get({2, 1}, builder.getF32Type()));
+}
+
+TEST_F(QuantTypesTest, KvCacheBytes) {
+  auto kv = [&](q::KvLayout layout) {
+    return q::KvType::get(&context, layout, /*page=*/64, /*heads=*/8,
+                          /*dim=*/128);
+  };
+  EXPECT_EQ(kv(q::KvLayout::F32).getBytesPerToken(), 2 * 8 * 128 * 4);
+  EXPECT_EQ(kv(q::KvLayout::BF16).getBytesPerToken(), 2 * 8 * 128 * 2);
+  EXPECT_EQ(kv(q::KvLayout::FP8E4M3).getBytesPerToken(), 2 * 8 * 128);
+  EXPECT_TRUE(isa<Float8E4M3FNType>(kv(q::KvLayout::FP8E4M3).getElementType()));
+}
+
+TEST_F(QuantTypesTest, CheckedConstructionRefuses) {
+  std::string text;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    text = diagnostic.str();
+    return success();
+  });
+  auto emitUnknown = [&] { return emitError(UnknownLoc::get(&context)); };
+  function_ref<InFlightDiagnostic()> emit = emitUnknown;
+  int64_t huge = int64_t(1) << 62;
+  Type codes = Float8E4M3FNType::get(&context), f32 = builder.getF32Type();
+  EXPECT_FALSE(q::TensorType::getChecked(
+      emit, &context, ArrayRef<int64_t>{huge, 2}, codes, block(128, 128), f32,
+      ArrayRef<int64_t>{}));
+  EXPECT_EQ(text, "codes and scales have more bytes than an int64_t holds");
+  EXPECT_FALSE(q::GranularityAttr::getChecked(
+      emit, &context, q::GranularityKind::PerTensor, int64_t(1), int64_t(1)));
+  EXPECT_EQ(text,
+            "only a block granularity has sides, per_tensor has 1x1 [W1]");
+  EXPECT_FALSE(
+      q::MethodAttr::getChecked(emit, &context, StringRef("fp8"),
+                                granularity(q::GranularityKind::PerTensor),
+                                Type(), q::ActivationScheme::Dynamic));
+  EXPECT_EQ(text, "a quantised weight has a granularity and a scale type, this "
+                  "one only one of them [W1]");
+  EXPECT_FALSE(q::MethodAttr::getChecked(
+      emit, &context, StringRef("unquantized"), q::GranularityAttr(), Type(),
+      q::ActivationScheme::Dynamic));
+  EXPECT_EQ(text, "the activation of an unquantised weight is dynamic, "
+                  "expected none [C11]");
+  EXPECT_FALSE(q::ContractAttr::getChecked(emit, &context, q::GranularityAttr(),
+                                           Type(), q::GranularityAttr(),
+                                           /*isStatic=*/false, /*ue8m0=*/true));
+  EXPECT_EQ(text,
+            "the activation of an unquantised weight is not quantised [B1]");
+}
+
+TEST_F(QuantTypesTest, ScalarTensors) {
+  auto tensor = [&](ArrayRef<int64_t> shape, Type element) {
+    return q::isScalarTensor(RankedTensorType::get(shape, element));
+  };
+  EXPECT_TRUE(tensor({}, builder.getF32Type()));
+  EXPECT_TRUE(tensor({1}, builder.getBF16Type()));
+  EXPECT_TRUE(tensor({1, 1}, builder.getF32Type()));
+  EXPECT_FALSE(tensor({2}, builder.getF32Type()));
+  EXPECT_FALSE(tensor({ShapedType::kDynamic}, builder.getF32Type()));
+  EXPECT_FALSE(tensor({1}, builder.getI32Type()));
+  EXPECT_FALSE(q::isScalarTensor(builder.getF32Type()));
+}
+
+} // namespace
