@@ -202,15 +202,11 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
     auto pathAttr = cast<StringAttr>(path);
     RankedTensorType type =
         cast<q::StoredAttr>(entry).getTensor("input_scale");
-    if (!type || !q::isScalarTensor(type)) {
+    std::string problem = describeInputScale(type, parts);
+    if (!problem.empty()) {
       InFlightDiagnostic diag =
-          op->emitError() << nameModule(pathAttr.getValue(), weight.getLayer());
-      if (type)
-        diag << ": 'input_scale' is " << print(type)
-             << ", expected one float [W2]";
-      else
-        diag << ": no 'input_scale', which a static activation scheme reads; "
-                "expected one F32 [W2]";
+          op->emitError() << nameModule(pathAttr.getValue(), weight.getLayer())
+                          << ": " << problem;
       noteOtherLayers(*diag.getUnderlyingDiagnostic(), weight.getLayer());
       return diag;
     }
@@ -246,6 +242,9 @@ LogicalResult MaterializeWeights::planKvScales(model::AttentionOp op) {
     return op.emitError() << nameModule(op) << ": " << decision.problem;
   if (decision.layout != q::KvLayout::FP8E4M3)
     return success();
+  std::string problem = describeKvScales(op.getKvAttr());
+  if (!problem.empty())
+    return op.emitError() << nameModule(op) << ": " << problem;
   Type type = RankedTensorType::get({}, Float32Type::get(&getContext()));
   auto add = [&](StringRef name) {
     return addSlot(nameSlot(op.getModule(), name), type, op.getModuleAttr(),

@@ -150,6 +150,43 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
   return plan;
 }
 
+std::string octet::describeInputScale(RankedTensorType type,
+                                      ArrayRef<PartPlan> before) {
+  if (!type)
+    return "no 'input_scale', which a static activation scheme reads; "
+           "expected one F32 [W2]";
+  if (!q::isScalarTensor(type))
+    return "'input_scale' is " + print(type) + ", expected one float [W2]";
+  if (before.empty())
+    return "";
+  auto first = cast<RankedTensorType>(before[0].type);
+  if (first.getElementType() != type.getElementType())
+    return "'input_scale' is " + print(type) + ", that of '" +
+           lastComponent(before[0].path).str() + "' " + print(Type(first)) +
+           "; the shards of a fused module store one dtype [W2]";
+  return "";
+}
+
+std::string octet::describeKvScales(q::StoredAttr stored) {
+  KvScaleNames names = findKvScales(stored);
+  RankedTensorType first;
+  for (StringRef name : {names.k, names.v}) {
+    if (name.empty())
+      continue;
+    RankedTensorType type = stored.getTensor(name);
+    if (!q::isScalarTensor(type))
+      return ("'" + name + "' is " + print(type) +
+              ", expected one float a layer [W2]")
+          .str();
+    if (first && first.getElementType() != type.getElementType())
+      return ("'" + name + "' is " + print(type) + ", '" + names.k + "' " +
+              print(Type(first)) + "; a cache's scales have one dtype [W2]")
+          .str();
+    first = type;
+  }
+  return "";
+}
+
 //===----------------------------------------------------------------------===//
 // Operators
 //===----------------------------------------------------------------------===//
@@ -203,8 +240,6 @@ Value octet::emitInputScale(OpBuilder &builder, Location loc,
                                        builder.getStringAttr("input_scale"),
                                        /*scale=*/StringAttr()));
   auto type = RankedTensorType::get({}, builder.getF32Type());
-  if (values.size() == 1 && values[0].getType() == type)
-    return values[0];
   return q::MaxOp::create(builder, loc, type, values);
 }
 

@@ -41,11 +41,20 @@ struct WeightPlan {
 /// none, as for norms).
 WeightPlan planWeight(model::WeightOp op, q::ContractAttr contract);
 
+/// What is wrong with a stored static activation scale (null: absent), given
+/// those of the shards before it; empty if nothing is (W2).
+std::string describeInputScale(mlir::RankedTensorType type,
+                               llvm::ArrayRef<PartPlan> before);
+
+/// What is wrong with the stored scales of an FP8 cache; empty if nothing is.
+std::string describeKvScales(q::StoredAttr stored);
+
 /// The operators of a plan that has no problem.
 mlir::Value emitWeight(mlir::OpBuilder &builder, mlir::Location loc,
                        const WeightPlan &plan, mlir::Value index);
 
-/// A static activation scale: the largest of the parts', as one F32 (W9).
+/// A static activation scale: the largest of the parts', as one F32 (W9). Also
+/// of one part, because q.max refuses what is no scale (W6).
 mlir::Value emitInputScale(mlir::OpBuilder &builder, mlir::Location loc,
                            llvm::ArrayRef<PartPlan> parts, mlir::Value index);
 

@@ -1,4 +1,5 @@
 // RUN: octet-opt %s -octet-insert-quantization -split-input-file | FileCheck %s
+// RUN: octet-opt %s -octet-insert-quantization -octet-insert-quantization -split-input-file | FileCheck %s
 
 // Groups of bk along K, the last one short (P3, W4).
 // CHECK-LABEL: func.func @p3_block

@@ -49,6 +49,15 @@ func.func @w2_input_scale_shape(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
 
 // -----
 
+func.func @w2_input_scale_dtypes(%x: tensor<?x32xbf16>) -> tensor<?x64xbf16> {
+  %w = model.weight ["a.gate_proj", "a.up_proj"] "weight" stored [#q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>, input_scale = tensor<f32>}, "">, #q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>, input_scale = tensor<bf16>}, "">] : !q.tensor<64x32xf8E4M3FN, per_tensor, f32, shards = [32, 32]>
+  // expected-error @+1 {{a.up_proj: 'input_scale' is tensor<bf16>, that of 'gate_proj' tensor<f32>; the shards of a fused module store one dtype [W2]}}
+  %y = model.linear %x, %w {module = "a.gate_up_proj", contract = #q.contract<weight = per_channel, scale = f32, activation = per_tensor static>, method = #q.method<"fp8", weight = per_tensor, scale = f32, activation = static>} : tensor<?x32xbf16>, !q.tensor<64x32xf8E4M3FN, per_tensor, f32, shards = [32, 32]> -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// -----
+
 // A contract that no loading rewrite reaches: a block grid is not one a channel.
 func.func @w7_no_rewrite(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
   %w = model.weight ["a"] "weight" stored [#q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<1x1xf32>}, "">] : !q.tensor<32x32xf8E4M3FN, block<128x128>, f32>
@@ -94,6 +103,24 @@ module attributes {q.config = #q.config<{kv_cache_quant_algo = "NVFP4"}, "hf_qua
     %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%c0] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "a"} : tensor<?x8xbf16> -> tensor<?x8xbf16>
     return %a : tensor<?x8xbf16>
   }
+}
+
+// -----
+
+func.func @w2_kv_scale_a_head(%q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{a: 'k_scale' is tensor<2xf32>, expected one float a layer [W2]}}
+  %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%c0] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "a", kv = #q.stored<{k_scale = tensor<2xf32>, v_scale = tensor<2xf32>}, "">} : tensor<?x8xbf16> -> tensor<?x8xbf16>
+  return %a : tensor<?x8xbf16>
+}
+
+// -----
+
+func.func @w2_kv_scale_dtypes(%q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{a: 'v_scale' is tensor<bf16>, 'k_scale' tensor<f32>; a cache's scales have one dtype [W2]}}
+  %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%c0] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "a", kv = #q.stored<{k_scale = tensor<f32>, v_scale = tensor<bf16>}, "">} : tensor<?x8xbf16> -> tensor<?x8xbf16>
+  return %a : tensor<?x8xbf16>
 }
 
 // -----

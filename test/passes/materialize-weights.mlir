@@ -1,4 +1,5 @@
 // RUN: octet-opt %s -octet-materialize-weights -split-input-file | FileCheck %s
+// RUN: octet-opt %s -octet-materialize-weights -octet-materialize-weights -split-input-file | FileCheck %s
 
 // A weight of the model and a loop over the layers of a kind; the load function
 // has the order of the step. The path keeps {l}, the index is the layer.
@@ -77,6 +78,19 @@ module {
     %y = model.linear %x, %w {module = "a.gate_up_proj", contract = #q.contract<weight = per_channel, scale = f32, activation = per_tensor static>, method = #q.method<"fp8", weight = per_tensor, scale = f32, activation = static>} : tensor<?x32xbf16>, !q.tensor<64x32xf8E4M3FN, per_tensor, f32, shards = [32, 32]> -> tensor<?x64xbf16>
     return %y : tensor<?x64xbf16>
   }
+}
+
+// -----
+
+// One module's scale goes through q.max too, which refuses what is no scale (W6).
+// CHECK-LABEL: func.func @load
+//       CHECK:   %[[S:.+]] = q.load "a" weight "input_scale" : tensor<f32>
+//  CHECK-NEXT:   %[[M:.+]] = q.max %[[S]] : tensor<f32> -> tensor<f32>
+//  CHECK-NEXT:   q.store %[[M]], @a.input_scale :
+func.func @w6_static_unfused(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
+  %w = model.weight ["a"] "weight" stored [#q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>, input_scale = tensor<f32>}, "">] : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>
+  %y = model.linear %x, %w {module = "a", contract = #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>, method = #q.method<"fp8", weight = per_tensor, scale = f32, activation = static>} : tensor<?x32xbf16>, !q.tensor<32x32xf8E4M3FN, per_tensor, f32> -> tensor<?x32xbf16>
+  return %y : tensor<?x32xbf16>
 }
 
 // -----
