@@ -18,8 +18,10 @@
 //   %q = model.linear %x, %wq {fused = "a.qkv_proj", module = "a.q_proj", …}
 //   %k = model.linear %x, %wk {fused = "a.qkv_proj", module = "a.k_proj", …}
 //
-//   %w = model.weight ["a.q_proj", "a.k_proj"] "weight" stored [#q.stored<…>, #q.stored<…>]
-//        : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32, shards = [256, 128]>
+//   %w = model.weight ["a.q_proj", "a.k_proj"] "weight" stored [#q.stored<…>,
+//   #q.stored<…>]
+//        : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32, shards = [256,
+//        128]>
 //   %y = model.linear %x, %w {module = "a.qkv_proj", …}
 //   %q, %k = model.split %y
 //
@@ -27,10 +29,10 @@
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
-#include "passes/ModulePaths.h"
-#include "passes/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "passes/ModulePaths.h"
+#include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace octet {
@@ -115,8 +117,7 @@ std::string describeMixed(const Shards &shards) {
 /// Why two shards that are both quantised do not agree.
 std::string describeMethods(model::LinearOp a, model::LinearOp b) {
   auto say = [](model::LinearOp op) {
-    return (lastComponent(op.getModule()) + " is " +
-            print(op.getMethodAttr()))
+    return (lastComponent(op.getModule()) + " is " + print(op.getMethodAttr()))
         .str();
   };
   return say(a) + " but " + say(b);
@@ -150,11 +151,13 @@ std::string findStructuralDifference(const Shards &shards) {
         scaleType(weight) != scaleType(firstWeight) ||
         (op.getBias() &&
          elementType(op.getBias()) != elementType(first.getBias())))
-      return name(first) + " and " + name(op) + " are stored in different dtypes";
+      return name(first) + " and " + name(op) +
+             " are stored in different dtypes";
     if (op.getResult().getType().getElementType() !=
         first.getResult().getType().getElementType())
-      return name(first) + " and " + name(op) + " have results of different "
-                                                "dtypes";
+      return name(first) + " and " + name(op) +
+             " have results of different "
+             "dtypes";
   }
   return "";
 }
@@ -185,8 +188,7 @@ q::ContractAttr fuseContract(q::ContractAttr contract, bool requantMax) {
     return contract;
   MLIRContext *context = contract.getContext();
   return q::ContractAttr::get(
-      context,
-      q::GranularityAttr::get(context, q::GranularityKind::PerChannel),
+      context, q::GranularityAttr::get(context, q::GranularityKind::PerChannel),
       contract.getScale(), contract.getActivation(), contract.getIsStatic(),
       contract.getUe8m0());
 }
@@ -223,10 +225,9 @@ Value fuseWeights(OpBuilder &builder, Location loc, ArrayRef<Value> values) {
     llvm::append_range(stored, op.getStored());
   }
   model::WeightOp first = getWeightOp(values[0]);
-  return model::WeightOp::create(builder, loc, fuseTypes(values),
-                                 builder.getArrayAttr(paths), first.getLayer(),
-                                 first.getNameAttr(),
-                                 builder.getArrayAttr(stored));
+  return model::WeightOp::create(
+      builder, loc, fuseTypes(values), builder.getArrayAttr(paths),
+      first.getLayer(), first.getNameAttr(), builder.getArrayAttr(stored));
 }
 
 /// Replaces shards that decideFusion allows.
@@ -278,21 +279,24 @@ LogicalResult refuse(const Shards &shards, const FusionDecision &decision,
   for (model::LinearOp op : shards) {
     if (!isIgnored(op))
       continue;
-    auto [entry, text] = getStored(op).getDeclared().split(' ').second.split(' ');
+    auto [entry, text] =
+        getStored(op).getDeclared().split(' ').second.split(' ');
     diag.attachNote(op.getLoc())
-        << (config ? config.getSource() : "config.json") << "."
-        << entry << " is " << text;
+        << (config ? config.getSource() : "config.json") << "." << entry
+        << " is " << text;
   }
   noteOtherLayers(*diag.getUnderlyingDiagnostic(), layer);
   return diag;
 }
 
-struct FuseProjections : public octet::impl::FuseProjectionsBase<FuseProjections> {
+struct FuseProjections
+    : public octet::impl::FuseProjectionsBase<FuseProjections> {
   using FuseProjectionsBase::FuseProjectionsBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto settings = module->getAttrOfType<model::SettingsAttr>("model.settings");
+    auto settings =
+        module->getAttrOfType<model::SettingsAttr>("model.settings");
     auto config = module->getAttrOfType<q::ConfigAttr>("q.config");
     bool apart = unfuseMixed || (settings && settings.getUnfuseMixed());
     bool requantMax = settings && settings.getRequantMax();
@@ -302,7 +306,8 @@ struct FuseProjections : public octet::impl::FuseProjectionsBase<FuseProjections
     llvm::MapVector<Key, Shards> groups;
     module.walk([&](model::LinearOp op) {
       if (op.getFusedAttr())
-        groups[{op->getBlock(), op.getFusedAttr(), op.getInput()}].push_back(op);
+        groups[{op->getBlock(), op.getFusedAttr(), op.getInput()}].push_back(
+            op);
     });
     SmallVector<const Shards *> accepted;
     bool refused = false;

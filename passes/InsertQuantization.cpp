@@ -15,24 +15,25 @@
 // alike share it. An attention reads a `!q.kv` that a q.kv_write before it has
 // written (P7a), in the layout of P7b. Nothing else is rounded.
 //
-//   %y = model.linear %x, %w input_scale(%s : tensor<f32>) {contract = #q.contract<… activation = per_tensor static>, …}
-//   %a = model.attention %q, %k : …, v %v : … of %b[%l] {…}
+//   %y = model.linear %x, %w input_scale(%s : tensor<f32>) {contract =
+//   #q.contract<… activation = per_tensor static>, …} %a = model.attention %q,
+//   %k : …, v %v : … of %b[%l] {…}
 //
-//   %qx = q.quantize %x, %s : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf8E4M3FN, per_tensor, f32>
-//   %y = model.linear %qx, %w {…}
-//   %c = q.kv_cache[%l] : !q.kv<bf16, page = 64, heads = 2, dim = 64>
-//   q.kv_write %k, %v, %c at %slots : …
-//   %a = model.attention %q cache(%c : …) of %b[%l] {…}
+//   %qx = q.quantize %x, %s : tensor<?x256xbf16>, tensor<f32> ->
+//   !q.tensor<?x256xf8E4M3FN, per_tensor, f32> %y = model.linear %qx, %w {…} %c
+//   = q.kv_cache[%l] : !q.kv<bf16, page = 64, heads = 2, dim = 64> q.kv_write
+//   %k, %v, %c at %slots : … %a = model.attention %q cache(%c : …) of %b[%l]
+//   {…}
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "passes/KvLayout.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace octet {
@@ -56,8 +57,8 @@ struct Rounding {
 
 /// The checkpoint's `scale_fmt: ue8m0` holds on every target (P3, C4).
 bool declaresUe8m0(q::ConfigAttr config) {
-  auto format = config ? config.getFields().getAs<StringAttr>("scale_fmt")
-                       : StringAttr();
+  auto format =
+      config ? config.getFields().getAs<StringAttr>("scale_fmt") : StringAttr();
   return format && format.getValue().equals_insensitive("ue8m0");
 }
 
@@ -159,8 +160,8 @@ private:
     Value input = op->getOperand(0);
     auto linear = dyn_cast<model::LinearOp>(op);
     Value scale = rounding.isStatic ? linear.getInputScale() : Value();
-    Value &value = rounded[RoundingKey(op->getBlock(), input, rounding.granularity,
-                                       scale, rounding.ue8m0)];
+    Value &value = rounded[RoundingKey(
+        op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0)];
     if (value) {
       ++numShared;
     } else {
@@ -169,8 +170,8 @@ private:
       auto result = q::TensorType::get(
           type.getShape(), builder.getType<Float8E4M3FNType>(),
           rounding.granularity, builder.getF32Type());
-      value = q::QuantizeOp::create(builder, op->getLoc(), result, input,
-                                    scale, rounding.ue8m0);
+      value = q::QuantizeOp::create(builder, op->getLoc(), result, input, scale,
+                                    rounding.ue8m0);
       ++numQuantize;
     }
     op->setOperand(0, value);
@@ -183,8 +184,8 @@ private:
   void useCache(model::AttentionOp op, q::KvLayout layout) {
     OpBuilder builder(op);
     Location loc = op.getLoc();
-    auto type = q::KvType::get(&getContext(), layout, kKvPage,
-                               op.getKvHeads(), op.getHeadDim());
+    auto type = q::KvType::get(&getContext(), layout, kKvPage, op.getKvHeads(),
+                               op.getHeadDim());
     Value cache = q::KvCacheOp::create(builder, loc, type, op.getLayer());
     auto slotsType = RankedTensorType::get(
         {cast<RankedTensorType>(op.getK().getType()).getDimSize(0)},

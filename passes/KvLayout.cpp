@@ -25,8 +25,8 @@ KvScaleNames octet::findKvScales(q::StoredAttr stored) {
   KvScaleNames names;
   names.k = findFirst({"k_scale", "k_proj.k_scale", "qkv_proj.k_scale",
                        "k_proj.output_scale", "kv_scale"});
-  names.v = findFirst({"v_scale", "v_proj.v_scale", "qkv_proj.v_scale",
-                       "v_proj.output_scale"});
+  names.v = findFirst(
+      {"v_scale", "v_proj.v_scale", "qkv_proj.v_scale", "v_proj.output_scale"});
   return names;
 }
 
@@ -93,14 +93,13 @@ KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
                                  q::ConfigAttr config, q::StoredAttr stored) {
   KvDeclaration declaration = readKvDeclaration(config, stored);
   KvDecision decision;
-  decision.layout = declaration.isFp8 ? q::KvLayout::FP8E4M3
-                                      : getPlainLayout(dtype);
+  decision.layout =
+      declaration.isFp8 ? q::KvLayout::FP8E4M3 : getPlainLayout(dtype);
   if (flag.empty() || flag == "auto") {
     if (!declaration.problem.empty())
-      decision.problem =
-          declaration.problem + "; --kv-cache " +
-          q::stringifyKvLayout(getPlainLayout(dtype)).str() +
-          " keeps the cache in the activation dtype [C4]";
+      decision.problem = declaration.problem + "; --kv-cache " +
+                         q::stringifyKvLayout(getPlainLayout(dtype)).str() +
+                         " keeps the cache in the activation dtype [C4]";
     return decision;
   }
   std::optional<q::KvLayout> asked = q::symbolizeKvLayout(flag);
@@ -113,8 +112,9 @@ KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
   if (*asked != decision.layout || !declaration.problem.empty()) {
     decision.remark = "the KV cache is " + flag.str() + " as --kv-cache says; ";
     if (declaration.source.empty())
-      decision.remark += "the checkpoint declares none, so that auto would be " +
-                         q::stringifyKvLayout(decision.layout).str() + " [P7b]";
+      decision.remark +=
+          "the checkpoint declares none, so that auto would be " +
+          q::stringifyKvLayout(decision.layout).str() + " [P7b]";
     else
       decision.remark += declaration.source + " declares " +
                          (declaration.isFp8 ? "fp8_e4m3" : "another layout") +

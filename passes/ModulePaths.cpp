@@ -135,7 +135,8 @@ void octet::noteOtherLayers(Diagnostic &diag, Value layer) {
   }
   if (!names.empty())
     diag.attachNote() << "the same in layer"
-                      << (names.size() == 1 && !StringRef(names[0]).contains(' ')
+                      << (names.size() == 1 &&
+                                  !StringRef(names[0]).contains(' ')
                               ? " "
                               : "s ")
                       << joinNames(names);
@@ -155,7 +156,8 @@ std::string octet::joinNames(ArrayRef<std::string> names) {
   return text;
 }
 
-template <typename T> static std::string printValue(T value) {
+template <typename T>
+static std::string printValue(T value) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << value;

@@ -21,10 +21,10 @@
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/ShardRules.h"
-#include "mlir/IR/BuiltinOps.h"
 
 namespace octet {
 #define GEN_PASS_DEF_SHARD
@@ -76,8 +76,8 @@ std::string checkSplit(model::LinearOp op, int64_t tp, int64_t kvHeads) {
                           .blockName = "bk"});
     break;
   case SplitKind::Column: {
-    SmallVector<int64_t> rows = type ? type.getShardRows()
-                                     : SmallVector<int64_t>{plain.getDimSize(0)};
+    SmallVector<int64_t> rows =
+        type ? type.getShardRows() : SmallVector<int64_t>{plain.getDimSize(0)};
     for (auto [i, size] : llvm::enumerate(rows))
       dimensions.push_back(
           {.name = "output",
@@ -98,9 +98,15 @@ struct Shard : public octet::impl::ShardBase<Shard> {
     ModuleOp module = getOperation();
     model::SettingsAttr settings = model::getSettings(module);
     RankConfig ranks{
-        .tp = tp ? int64_t(tp) : settings ? settings.getTp() : 1,
-        .ep = ep ? int64_t(ep) : settings ? settings.getEp() : 1,
-        .dp = dp ? int64_t(dp) : settings ? settings.getDp() : 1,
+        .tp = tp         ? int64_t(tp)
+              : settings ? settings.getTp()
+                         : 1,
+        .ep = ep         ? int64_t(ep)
+              : settings ? settings.getEp()
+                         : 1,
+        .dp = dp         ? int64_t(dp)
+              : settings ? settings.getDp()
+                         : 1,
     };
     std::string problem = describeRanks(ranks);
     if (!problem.empty()) {
@@ -126,8 +132,8 @@ private:
       if (problem.empty())
         return;
       refused = true;
-      InFlightDiagnostic diag = op.emitError() << nameModule(op) << ": "
-                                               << problem;
+      InFlightDiagnostic diag = op.emitError()
+                                << nameModule(op) << ": " << problem;
       noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
     });
     module.walk([&](model::LinearOp op) {
@@ -136,8 +142,8 @@ private:
       if (problem.empty())
         return;
       refused = true;
-      InFlightDiagnostic diag = op.emitError() << nameModule(op) << ": "
-                                               << problem;
+      InFlightDiagnostic diag = op.emitError()
+                                << nameModule(op) << ": " << problem;
       noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
     });
     return failure(refused);

@@ -58,8 +58,8 @@ std::string octet::describeSplit(const std::vector<SplitDimension> &dimensions,
       continue;
     int64_t parts = countParts(dimension, tp);
     std::string text = std::string(dimension.name) + " dimension " +
-                       std::to_string(dimension.size) + " over tp=" +
-                       std::to_string(tp) + " is ";
+                       std::to_string(dimension.size) +
+                       " over tp=" + std::to_string(tp) + " is ";
     if (parts == 0)
       text += std::to_string(dimension.heads) +
               " heads, neither split nor replicated evenly";
@@ -67,8 +67,8 @@ std::string octet::describeSplit(const std::vector<SplitDimension> &dimensions,
       text += "not a whole number per rank";
     else
       text += std::to_string(dimension.size / parts) +
-              " per rank, not a multiple of the block (" +
-              dimension.blockName + "=" + std::to_string(dimension.block) + ")";
+              " per rank, not a multiple of the block (" + dimension.blockName +
+              "=" + std::to_string(dimension.block) + ")";
     return text + "; tp=" + joinDegrees(findDegrees(dimensions)) +
            " would work [W3]";
   }
@@ -87,8 +87,8 @@ std::string octet::describeHeads(int64_t heads, int64_t kvHeads, int64_t tp) {
     if (works(degree))
       degrees.push_back(degree);
   std::string text = std::to_string(heads) + " heads and " +
-                     std::to_string(kvHeads) + " KV heads over tp=" +
-                     std::to_string(tp) + ": ";
+                     std::to_string(kvHeads) +
+                     " KV heads over tp=" + std::to_string(tp) + ": ";
   text += heads % tp ? "heads are split evenly"
                      : "KV heads are split evenly, or each stands on equally "
                        "many ranks";
@@ -105,8 +105,8 @@ std::string octet::describeRanks(const RankConfig &ranks) {
   // Both are at most 2^31 - 1 (model.settings), so the product fits.
   if (ranks.tp * ranks.dp % ranks.ep)
     return "--ep " + std::to_string(ranks.ep) + ": does not divide the " +
-           std::to_string(ranks.tp * ranks.dp) + " ranks of tp=" +
-           std::to_string(ranks.tp) + " and dp=" + std::to_string(ranks.dp) +
-           " [W3c]";
+           std::to_string(ranks.tp * ranks.dp) +
+           " ranks of tp=" + std::to_string(ranks.tp) +
+           " and dp=" + std::to_string(ranks.dp) + " [W3c]";
   return "";
 }

@@ -46,8 +46,7 @@ inline constexpr int64_t kMaxListedDegree = 128;
 bool splits(const SplitDimension &dimension, int64_t tp);
 
 /// The degrees up to kMaxListedDegree that split all dimensions.
-std::vector<int64_t>
-findDegrees(const std::vector<SplitDimension> &dimensions);
+std::vector<int64_t> findDegrees(const std::vector<SplitDimension> &dimensions);
 
 /// The first dimension that `tp` ranks cannot split, and what would work (W3).
 std::string describeSplit(const std::vector<SplitDimension> &dimensions,

@@ -23,9 +23,9 @@
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace octet {
 #define GEN_PASS_DEF_VERIFYPRECISIONPOLICY
@@ -128,13 +128,12 @@ LogicalResult checkProduct(Operation *op, ModuleOp module) {
   auto codes = dyn_cast<q::TensorType>(input.getType());
   bool wantsCodes = contract && contract.quantizesActivation();
   if (wantsCodes && !codes)
-    return refuse(op, "reads " + print(input.getType()) +
-                          ", its contract is " + print(contract) +
+    return refuse(op, "reads " + print(input.getType()) + ", its contract is " +
+                          print(contract) +
                           "; the activation has to be quantised before it "
                           "[P3]");
   if (std::string how = describeFp8(input, module); !codes && !how.empty())
-    return refuse(op, "its input " + how +
-                          ", which no contract asks for [P3]");
+    return refuse(op, "its input " + how + ", which no contract asks for [P3]");
   auto quantized = dyn_cast<q::TensorType>(weight.getType());
   if (contract && contract.isQuantized() &&
       (!quantized || quantized.getGranularity() != contract.getWeight() ||

@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/WeightPlan.h"
+#include "mlir/IR/Builders.h"
 #include "passes/KvLayout.h"
 #include "passes/ModulePaths.h"
-#include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace octet;
@@ -105,10 +105,9 @@ static std::string planQuantize(StringRef subject, q::ContractAttr contract,
       shards.push_back(cast<RankedTensorType>(part.type).getDimSize(0));
   MLIRContext *context = contract.getContext();
   plan.quantize = true;
-  plan.type = q::TensorType::get(context, plain.getShape(),
-                                 Float8E4M3FNType::get(context),
-                                 contract.getWeight(), contract.getScale(),
-                                 shards);
+  plan.type = q::TensorType::get(
+      context, plain.getShape(), Float8E4M3FNType::get(context),
+      contract.getWeight(), contract.getScale(), shards);
   return "";
 }
 
@@ -129,16 +128,16 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
                      print(op.getResult().getType()) + " [C13]";
     else if (quantized)
       plan.problem = planQuantizedPart(
-          subject, stored,
-          quantized.withShards({}).withShape(type.getShape()), part);
+          subject, stored, quantized.withShards({}).withShape(type.getShape()),
+          part);
     if (!plan.problem.empty())
       return plan;
     plan.parts.push_back(part);
   }
 
-  auto fused = op->use_empty() ? StringAttr()
-                               : (*op->user_begin())
-                                     ->getAttrOfType<StringAttr>("module");
+  auto fused = op->use_empty()
+                   ? StringAttr()
+                   : (*op->user_begin())->getAttrOfType<StringAttr>("module");
   StringRef path = plan.parts.size() > 1 && fused
                        ? fused.getValue()
                        : plan.parts[0].path.getValue();

@@ -233,10 +233,12 @@ module {
 
 // -----
 
-// Nothing to load, nothing changes.
+// Nothing to load, nothing changes; a weight that nobody reads is not loaded.
+// CHECK-NOT: @load
 // CHECK-LABEL: func.func @unchanged
-//   CHECK-NOT: @load
+//  CHECK-NEXT: model.add
 func.func @unchanged(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+  %w = model.weight ["a"] "weight" stored [#q.stored<{weight = tensor<8x8xbf16>}, "">] : tensor<8x8xbf16>
   %y = model.add %x, %x : tensor<?x8xbf16>
   return %y : tensor<?x8xbf16>
 }
