@@ -31,22 +31,19 @@
 namespace octet::rt::OCTET_LEVEL_NAMESPACE {
 namespace {
 
+/// Queries of a tile. Scores have four vectors of keys each, results four of columns.
 #if OCTET_SIMD_LEVEL == 0
-constexpr int kTileQ = 2, kTileKeys = 2, kDirectQ = 1, kPvRows = 2, kPvVectors = 2;
+constexpr int kTileQ = 1;
 #else
-constexpr int kTileQ = 4, kTileKeys = 6, kDirectQ = 4, kPvRows = 4, kPvVectors = 4;
+constexpr int kTileQ = 4;
 #endif
 /// Queries of a task.
 constexpr int64_t kTaskQueries = 64;
 /// Pages of a split: 512 tokens.
 constexpr int64_t kSplitPages = 8;
-/// Queries up to which V is widened as it is read rather than once a page.
-constexpr int64_t kDirectV = 8;
 constexpr int64_t kPage = OCTET_PAGE;
-/// Scores of a query: a page, and what a tile writes behind it.
-constexpr int64_t kScoreStride = 80;
-static_assert(kPage == 64, "a page is four vectors of scores");
-static_assert(ceilDiv(kPage, kTileKeys) * kTileKeys <= kScoreStride, "tiles of keys fit");
+constexpr int kVectors = 4;
+static_assert(kPage == 16 * kVectors, "the scores of a page are four vectors");
 
 struct Problem {
   const octet_attention_desc &desc;
@@ -58,7 +55,7 @@ struct Problem {
   float valueScale;
   int64_t group;  // query heads of a KV head
   int64_t padded; // head_dim in whole vectors
-  ChunkMap map;
+  ChunkMap map;   // of head_dim
 };
 
 /// Queries [begin, end) of a KV head in a sequence; query i is head i % group of row i / group.
@@ -71,14 +68,14 @@ struct Task {
   int64_t splits;
 };
 
-/// The scratch of a task, [kTaskQueries] each.
+/// The scratch of a task.
 struct State {
-  VI *x;        // queries, packed
-  VI *keys;     // a page, packed
-  float *values; // a page widened, [kPage, padded]
-  float *scores; // [kTaskQueries, kScoreStride], then probabilities
-  float *part;   // of the split: kTaskQueries x (padded + 16): result, then maximum and sum
-  float *whole;  // of the query, the same shape
+  VI *x;        // queries, [kTaskQueries][words / 16]
+  VI *keys;     // a page, [words][kVectors]: word w of 16 keys in each vector
+  VI *values;   // a page, [key steps][padded / 16]
+  float *scores; // [kTaskQueries][kPage], then probabilities
+  float *part;   // of a split: [kTaskQueries][padded + 16], result, then maximum and sum
+  float *whole;  // of the queries, the same shape
 };
 
 OCTET_INLINE int64_t positionOf(const Problem &p, const Task &task, int64_t query) {
@@ -112,56 +109,133 @@ Task findTask(const Problem &p, int64_t index) {
 }
 
 //===----------------------------------------------------------------------===//
-// Scores
+// Scores: lanes are keys
 //===----------------------------------------------------------------------===//
 
-template <typename Family, typename T, int MR>
-static void scoreDirect(const Problem &p, const State &state, const T *keys, int64_t count) {
-  constexpr int NR = 4;
-  const int64_t d = p.desc.head_dim, stride = p.desc.kv_heads * d, tail = d % kChunk;
-  alignas(64) T tails[NR][kChunk];
-  const TileScales<NR> scales{};
-  for (int64_t j = 0; j < count; j += NR) {
-    DirectRows<Family, T, NR> rows;
-    rows.tailChunk = tail ? p.map.chunks - 1 : -1;
-    rows.chunks = p.map.chunks;
-    rows.ahead = p.map.chunks;
-    rows.next = 2 * NR * stride;
-    for (int r = 0; r < NR; ++r) {
-      rows.row[r] = keys + minOf(j + r, count - 1) * stride;
-      rows.tail[r] = tails[r];
-      if (tail) {
-        memset(tails[r], 0, sizeof tails[r]);
-        memcpy(tails[r], rows.row[r] + (d - tail), static_cast<size_t>(tail) * sizeof(T));
+/// Words (an F32, or a pair of BF16) of a packed row that are not all padding.
+template <typename Family, typename T>
+OCTET_INLINE int64_t usedWords(const Problem &p) {
+  if constexpr (Family::kSteps == 4)
+    return p.desc.head_dim;
+  else if constexpr (Family::template kNatural<T>)
+    return ceilDiv(p.desc.head_dim, 2);
+  else
+    return p.map.chunks * Family::kSteps * 16;
+}
+
+/// Transposes 16 x 16 words.
+OCTET_INLINE void transposeWords(VI v[16]) {
+  VI t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13,
+                                   29);
+    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14,
+                                       30, 15, 31);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      v[i + 2 * j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9,
+                                             24, 25, 12, 13, 28, 29);
+      v[i + 2 * j + 1] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
+                                                 11, 26, 27, 14, 15, 30, 31);
+    }
+  }
+  // v[4 g + c] has words c, c + 4, c + 8, c + 12 of rows 4 g .. 4 g + 3, a quarter each.
+  for (int c = 0; c < 4; ++c) {
+    const VI a = v[c], b = v[4 + c], d = v[8 + c], e = v[12 + c];
+#define OCTET_EVEN 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
+#define OCTET_ODD 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
+    const VI ab0 = __builtin_shufflevector(a, b, OCTET_EVEN);
+    const VI ab1 = __builtin_shufflevector(a, b, OCTET_ODD);
+    const VI de0 = __builtin_shufflevector(d, e, OCTET_EVEN);
+    const VI de1 = __builtin_shufflevector(d, e, OCTET_ODD);
+    t[c] = __builtin_shufflevector(ab0, de0, OCTET_EVEN);
+    t[c + 4] = __builtin_shufflevector(ab1, de1, OCTET_EVEN);
+    t[c + 8] = __builtin_shufflevector(ab0, de0, OCTET_ODD);
+    t[c + 12] = __builtin_shufflevector(ab1, de1, OCTET_ODD);
+#undef OCTET_EVEN
+#undef OCTET_ODD
+  }
+  for (int i = 0; i < 16; ++i)
+    v[i] = t[i];
+}
+
+/// The first `count` keys of a page; the others are zero.
+template <typename Family, typename T>
+static void packKeys(const Problem &p, const T *keys, int64_t count, VI *out) {
+  constexpr int S = Family::kSteps;
+  const int64_t stride = p.desc.kv_heads * p.desc.head_dim;
+  const int64_t words = usedWords<Family, T>(p);
+  for (int g = 0; g < kVectors; ++g) {
+    const int64_t rows = maxOf<int64_t>(0, minOf<int64_t>(16, count - 16 * g));
+    for (int64_t c = 0; c < p.map.chunks; ++c) {
+      VI rowVectors[16][S];
+      for (int64_t r = 0; r < 16; ++r) {
+        if (r < rows)
+          expandChunk<Family, T>(keys + (16 * g + r) * stride + p.map.begin(c), p.map.length(c),
+                                 rowVectors[r]);
+        else
+          for (int s = 0; s < S; ++s)
+            rowVectors[r][s] = VI{};
+      }
+      for (int s = 0; s < S; ++s) {
+        const int64_t first = (c * S + s) * 16;
+        if (first >= words)
+          break;
+        VI v[16];
+        for (int r = 0; r < 16; ++r)
+          v[r] = rowVectors[r][s];
+        transposeWords(v);
+        const int64_t used = minOf<int64_t>(16, words - first);
+        for (int64_t w = 0; w < used; ++w)
+          out[(first + w) * kVectors + g] = v[w];
       }
     }
-    dotTileRow<Family, MR, NR, false>(state.x, rows, p.map, scales, state.scores + j, kScoreStride);
   }
 }
 
-template <typename Family, typename T>
-static void score(const Problem &p, const State &state, int64_t queries, const T *keys,
-                  int64_t count) {
-  switch (queries) {
-  case 1:
-    return scoreDirect<Family, T, 1>(p, state, keys, count);
-#if OCTET_SIMD_LEVEL > 0
-  case 2:
-    return scoreDirect<Family, T, 2>(p, state, keys, count);
-  case 3:
-    return scoreDirect<Family, T, 3>(p, state, keys, count);
-  case 4:
-    return scoreDirect<Family, T, 4>(p, state, keys, count);
-#endif
+/// scores[i][t] = x[i] . key[t] for MR queries and the keys of a page: one accumulator each, words
+/// ascending.
+template <typename Family, int MR>
+static void scoreTile(const VI *x, int64_t rowVectors, const VI *keys, int64_t words, float *scores) {
+  VF acc[MR][kVectors];
+  for (int i = 0; i < MR; ++i)
+    for (int v = 0; v < kVectors; ++v)
+      acc[i][v] = VF{};
+  const char *query = reinterpret_cast<const char *>(x);
+  for (int64_t w = 0; w < words; ++w) {
+    VI k[kVectors];
+    for (int v = 0; v < kVectors; ++v)
+      k[v] = keys[w * kVectors + v];
+    for (int i = 0; i < MR; ++i) {
+      const VI word = splatInt(load<int32_t>(query + i * rowVectors * 64 + w * 4));
+      for (int v = 0; v < kVectors; ++v)
+        acc[i][v] = Family::multiplyAdd(acc[i][v], word, k[v]);
+    }
   }
+  for (int i = 0; i < MR; ++i)
+    for (int v = 0; v < kVectors; ++v)
+      store(scores + i * kPage + 16 * v, acc[i][v]);
+}
+
+template <typename Family, typename T>
+static void score(const Problem &p, const State &state, int64_t queries) {
   const int64_t rowVectors = p.map.chunks * Family::kSteps;
-  const TileScales<kTileKeys> scales{};
-  packRows<Family, T>(keys, count, p.desc.kv_heads * p.desc.head_dim, kTileKeys, p.map, state.keys);
-  for (int64_t j = 0; j < count; j += kTileKeys)
-    for (int64_t i = 0; i < queries; i += kTileQ)
-      dotTileRow<Family, kTileQ, kTileKeys, false>(
-          state.x + i * rowVectors, PackedRows<Family, kTileKeys>{state.keys + j * rowVectors}, p.map,
-          scales, state.scores + i * kScoreStride + j, kScoreStride);
+  const int64_t words = usedWords<Family, T>(p);
+  int64_t i = 0;
+#if OCTET_SIMD_LEVEL > 0
+  for (; i + kTileQ <= queries; i += kTileQ)
+    scoreTile<Family, kTileQ>(state.x + i * rowVectors, rowVectors, state.keys, words,
+                              state.scores + i * kPage);
+  if (i + 2 <= queries) {
+    scoreTile<Family, 2>(state.x + i * rowVectors, rowVectors, state.keys, words,
+                         state.scores + i * kPage);
+    i += 2;
+  }
+#endif
+  for (; i < queries; ++i)
+    scoreTile<Family, 1>(state.x + i * rowVectors, rowVectors, state.keys, words,
+                         state.scores + i * kPage);
 }
 
 //===----------------------------------------------------------------------===//
@@ -179,8 +253,10 @@ OCTET_INLINE VF roundTo(int32_t type, VF v) {
   return widen(reinterpret_cast<const F16 *>(&h));
 }
 
-/// Turns the scores of keys [begin, end) of a page into rounded probabilities (0 for the others) and
-/// brings result, maximum and sum to the new maximum.
+/// Turns the scores of keys [begin, end) of a page into rounded probabilities (0 for the others; BF16
+/// if kPairs, in the first half of their place) and brings result, maximum and sum to the new
+/// maximum.
+template <bool kPairs>
 static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t end, float *result) {
   constexpr VI kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const VF infinity = splat(__builtin_inff());
@@ -199,7 +275,10 @@ static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t 
   for (int i = 0; i < 4; ++i) {
     const VF probability = expNonPositive(s[i] - now);
     total += probability;
-    store(scores + 16 * i, roundTo(p.desc.type, probability));
+    if constexpr (kPairs)
+      store(scores + 8 * i, narrowBF16(probability));
+    else
+      store(scores + 16 * i, roundTo(p.desc.type, probability));
   }
   // Minus infinity before the first page: the factor is 0, as is what it scales.
   const float factor = now == before ? 1.0f : expNonPositive(splat(before - now))[0];
@@ -211,73 +290,104 @@ static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t 
 }
 
 //===----------------------------------------------------------------------===//
-// Probabilities times values
+// Probabilities times values: lanes are columns
 //===----------------------------------------------------------------------===//
 
-/// results[i] += sum over keys [begin, end), ascending, of probability[i] * value, for MR queries.
-template <typename T, int MR>
-static void addValues(const float *scores, const T *values, int64_t stride, int64_t begin, int64_t end,
-                      int64_t padded, float *results, int64_t resultStride) {
-  auto columns = [&]<int NV>(int64_t d) __attribute__((always_inline)) {
-    VF acc[MR][NV];
-    for (int i = 0; i < MR; ++i)
-      for (int v = 0; v < NV; ++v)
-        acc[i][v] = load<VF>(results + i * resultStride + d + 16 * v);
-    const T *row = values + begin * stride + d;
-    for (int64_t t = begin; t < end; ++t, row += stride) {
-      VF value[NV];
-      for (int v = 0; v < NV; ++v)
-        value[v] = widen(row + 16 * v);
-      for (int i = 0; i < MR; ++i) {
-        const VF probability = splat(scores[i * kScoreStride + t]);
-        for (int v = 0; v < NV; ++v)
-          acc[i][v] = fma(probability, value[v], acc[i][v]);
+/// Keys [begin, end) of a page of V, as the family multiplies them: F32 rows, or the words (key 2 i,
+/// key 2 i + 1) of each column. Zeros behind head_dim; of a pair that is cut, the other key is zero.
+template <typename Family, typename T>
+static void packValues(const Problem &p, const T *values, int64_t begin, int64_t end, VI *out) {
+  constexpr int S = Family::kSteps;
+  const int64_t stride = p.desc.kv_heads * p.desc.head_dim, vectors = p.padded / 16;
+  for (int64_t c = 0; c < p.map.chunks; ++c) {
+    const int64_t first = p.map.begin(c), length = p.map.length(c);
+    const int64_t used = ceilDiv(length, 16);
+    if constexpr (S == 4) {
+      for (int64_t t = begin; t < end; ++t) {
+        VI v[S];
+        expandChunk<Family, F32>(values + t * stride + first, length, v);
+        for (int64_t i = 0; i < used; ++i)
+          out[t * vectors + c * 4 + i] = v[i];
       }
-    }
-    for (int i = 0; i < MR; ++i)
-      for (int v = 0; v < NV; ++v)
-        store(results + i * resultStride + d + 16 * v, acc[i][v]);
-  };
-  int64_t d = 0;
-  for (; d + 16 * kPvVectors <= padded; d += 16 * kPvVectors)
-    columns.template operator()<kPvVectors>(d);
-  for (; d < padded; d += 16)
-    columns.template operator()<1>(d);
-}
-
-template <typename T>
-static void addValuesOf(int64_t rows, const float *scores, const T *values, int64_t stride,
-                        int64_t begin, int64_t end, int64_t padded, float *results,
-                        int64_t resultStride) {
-  switch (rows) {
-  case 1:
-    return addValues<T, 1>(scores, values, stride, begin, end, padded, results, resultStride);
-  case 2:
-    return addValues<T, 2>(scores, values, stride, begin, end, padded, results, resultStride);
-#if OCTET_SIMD_LEVEL > 0
-  case 3:
-    return addValues<T, 3>(scores, values, stride, begin, end, padded, results, resultStride);
-  case 4:
-    return addValues<T, 4>(scores, values, stride, begin, end, padded, results, resultStride);
+    } else {
+#if OCTET_SIMD_LEVEL == 2
+      for (int64_t pair = begin / 2; pair < ceilDiv(end, 2); ++pair) {
+        VI a[S] = {}, b[S] = {}, v[4];
+        if (2 * pair >= begin)
+          expandChunk<Family, BF16>(values + 2 * pair * stride + first, length, a);
+        if (2 * pair + 1 < end)
+          expandChunk<Family, BF16>(values + (2 * pair + 1) * stride + first, length, b);
+        interleaveHalves(a[0], b[0], v[0], v[1]);
+        interleaveHalves(a[1], b[1], v[2], v[3]);
+        for (int64_t i = 0; i < used; ++i)
+          out[pair * vectors + c * 4 + i] = v[i];
+      }
 #endif
+    }
   }
 }
 
-/// Rows [begin, end) of a page of V as F32, zeros behind head_dim.
-template <typename T>
-static void widenValues(const Problem &p, const T *values, int64_t begin, int64_t end, float *out) {
-  const int64_t d = p.desc.head_dim, stride = p.desc.kv_heads * d;
-  for (int64_t t = begin; t < end; ++t) {
-    const T *row = values + t * stride;
-    int64_t c = 0;
-    for (; c + 16 <= d; c += 16)
-      store(out + t * p.padded + c, widen(row + c));
-    if (c < d) {
-      T copy[16];
-      memset(copy, 0, sizeof copy);
-      memcpy(copy, row + c, static_cast<size_t>(d - c) * sizeof(T));
-      store(out + t * p.padded + c, widen(copy));
-    }
+/// results[i] += sum over keys [begin, end), ascending, of probability[i] * value, for MR queries that
+/// see the same keys of the page.
+template <typename Family, int MR>
+static void addValues(const float *scores, const VI *values, int64_t vectors, int64_t begin,
+                      int64_t end, float *results, int64_t resultStride) {
+  constexpr bool kPairs = Family::kSteps == 2;
+  const char *probabilities = reinterpret_cast<const char *>(scores);
+  const int64_t first = kPairs ? begin / 2 : begin, last = kPairs ? ceilDiv(end, 2) : end;
+  auto columns = [&]<int NV>(int64_t column) __attribute__((always_inline)) {
+    VF acc[MR][NV];
+    for (int i = 0; i < MR; ++i)
+      for (int v = 0; v < NV; ++v)
+        acc[i][v] = load<VF>(results + i * resultStride + 16 * (column + v));
+    auto step = [&](int64_t t, int32_t mask) __attribute__((always_inline)) {
+      VI value[NV];
+      for (int v = 0; v < NV; ++v)
+        value[v] = values[t * vectors + column + v];
+      if (mask != -1)
+        for (int v = 0; v < NV; ++v)
+          value[v] &= mask;
+      for (int i = 0; i < MR; ++i) {
+        const VI word = splatInt(load<int32_t>(probabilities + i * kPage * 4 + t * 4));
+        for (int v = 0; v < NV; ++v)
+          acc[i][v] = Family::multiplyAdd(acc[i][v], word, value[v]);
+      }
+    };
+    // A key that these queries do not see may hold anything: 0 times infinity is not 0.
+    int64_t t = first, whole = last;
+    if (kPairs && begin % 2)
+      step(t++, static_cast<int32_t>(0xFFFF0000u));
+    if (kPairs && end % 2)
+      --whole;
+    for (; t < whole; ++t)
+      step(t, -1);
+    if (kPairs && end % 2 && t < last)
+      step(t, 0xFFFF);
+    for (int i = 0; i < MR; ++i)
+      for (int v = 0; v < NV; ++v)
+        store(results + i * resultStride + 16 * (column + v), acc[i][v]);
+  };
+  int64_t column = 0;
+  for (; column + kVectors <= vectors; column += kVectors)
+    columns.template operator()<kVectors>(column);
+  for (; column < vectors; ++column)
+    columns.template operator()<1>(column);
+}
+
+template <typename Family>
+static void addValuesTo(int64_t rows, const float *scores, const VI *values, int64_t vectors,
+                        int64_t begin, int64_t end, float *results, int64_t resultStride) {
+  switch (rows) {
+  case 1:
+    return addValues<Family, 1>(scores, values, vectors, begin, end, results, resultStride);
+#if OCTET_SIMD_LEVEL > 0
+  case 2:
+    return addValues<Family, 2>(scores, values, vectors, begin, end, results, resultStride);
+  case 3:
+    return addValues<Family, 3>(scores, values, vectors, begin, end, results, resultStride);
+  case 4:
+    return addValues<Family, 4>(scores, values, vectors, begin, end, results, resultStride);
+#endif
   }
 }
 
@@ -286,6 +396,13 @@ static void widenValues(const Problem &p, const T *values, int64_t begin, int64_
 //===----------------------------------------------------------------------===//
 
 OCTET_INLINE int64_t resultStride(const Problem &p) { return p.padded + 16; }
+
+template <typename T>
+OCTET_INLINE void fetchRows(const T *p, int64_t rows, int64_t stride, int64_t count) {
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t byte = 0; byte < count * static_cast<int64_t>(sizeof(T)); byte += 64)
+      _mm_prefetch(reinterpret_cast<const char *>(p + r * stride) + byte, _MM_HINT_T1);
+}
 
 /// One split of the queries of a task, into `part`.
 template <typename Family, typename T>
@@ -303,18 +420,21 @@ static void runSplit(const Problem &p, const Task &task, int64_t split, const St
   const int64_t high = positionOf(p, task, task.end - 1) + 1;
   const int64_t firstPage = maxOf(split * kSplitPages, low / kPage);
   const int64_t lastPage = minOf((split + 1) * kSplitPages, ceilDiv(high, kPage));
-  const bool directV = queries <= kDirectV && d % 16 == 0;
+  auto at = [&](const void *base, int64_t page) {
+    const int64_t row = static_cast<int64_t>(task.sequence->pages[page]) * kPage;
+    return static_cast<const T *>(base) + row * keyStride + task.head * d;
+  };
   for (int64_t page = firstPage; page < lastPage; ++page) {
     const int64_t start = page * kPage;
     const int64_t count = minOf(kPage, high - start);
-    const int64_t offset =
-        static_cast<int64_t>(task.sequence->pages[page]) * kPage * keyStride + task.head * d;
-    const T *keys = static_cast<const T *>(p.kv.k) + offset;
-    const T *values = static_cast<const T *>(p.kv.v) + offset;
-
-    score<Family, T>(p, state, queries, keys, count);
-    if (!directV)
-      widenValues(p, values, maxOf<int64_t>(0, low - start), count, state.values);
+    if (page + 1 < lastPage) {
+      // Rows of a head lie apart, which the processor's prefetchers do not follow.
+      fetchRows(at(p.kv.k, page + 1), minOf(kPage, high - start - kPage), keyStride, d);
+      fetchRows(at(p.kv.v, page + 1), minOf(kPage, high - start - kPage), keyStride, d);
+    }
+    packKeys<Family, T>(p, at(p.kv.k, page), count, state.keys);
+    score<Family, T>(p, state, queries);
+    packValues<Family, T>(p, at(p.kv.v, page), maxOf<int64_t>(0, low - start), count, state.values);
 
     // Queries that see the same keys of the page share a pass over V.
     int64_t begin[kTaskQueries], end[kTaskQueries];
@@ -323,21 +443,15 @@ static void runSplit(const Problem &p, const Task &task, int64_t split, const St
       begin[i] = maxOf<int64_t>(0, firstVisible(p, position) - start);
       end[i] = minOf(kPage, position + 1 - start);
       if (begin[i] < end[i])
-        softmaxPage(p, state.scores + i * kScoreStride, begin[i], end[i], part + i * ld);
+        softmaxPage<Family::kSteps == 2>(p, state.scores + i * kPage, begin[i], end[i], part + i * ld);
     }
     for (int64_t i = 0, run; i < queries; i += run) {
       run = 1;
-      while (run < kPvRows && i + run < queries && begin[i + run] == begin[i] &&
-             end[i + run] == end[i])
+      while (run < kTileQ && i + run < queries && begin[i + run] == begin[i] && end[i + run] == end[i])
         ++run;
-      if (begin[i] >= end[i])
-        continue;
-      const float *scores = state.scores + i * kScoreStride;
-      if (directV)
-        addValuesOf(run, scores, values, keyStride, begin[i], end[i], p.padded, part + i * ld, ld);
-      else
-        addValuesOf(run, scores, reinterpret_cast<const F32 *>(state.values), p.padded, begin[i],
-                    end[i], p.padded, part + i * ld, ld);
+      if (begin[i] < end[i])
+        addValuesTo<Family>(run, state.scores + i * kPage, state.values, p.padded / 16, begin[i],
+                            end[i], part + i * ld, ld);
     }
   }
 }
@@ -378,43 +492,34 @@ static void writeResult(const Problem &p, const Task &task, const float *whole) 
   }
 }
 
-/// The queries of a task, packed in tiles as `score` wants them.
+/// The queries of a task, in the order of the keys.
 template <typename Family, typename T, typename Q>
 static void packQueries(const Problem &p, const Task &task, VI *out) {
-  const int64_t queries = task.end - task.begin, d = p.desc.head_dim;
-  const int64_t tile = queries <= kDirectQ ? queries : kTileQ;
+  const int64_t d = p.desc.head_dim;
   const Q *q = static_cast<const Q *>(p.q);
-  for (int64_t t = 0; t < queries; t += tile) {
-    for (int64_t c = 0; c < p.map.chunks; ++c) {
-      for (int64_t r = 0; r < tile; ++r, out += Family::kSteps) {
-        const int64_t query = task.begin + t + r;
-        if (query >= task.end) {
-          for (int s = 0; s < Family::kSteps; ++s)
-            out[s] = VI{};
-          continue;
-        }
-        const int64_t row = task.sequence->first_row + query / p.group;
-        const int64_t head = task.head * p.group + query % p.group;
-        expandChunk<Family, T>(q + (row * p.desc.q_heads + head) * d + p.map.begin(c),
-                               p.map.length(c), out);
-      }
-    }
+  for (int64_t query = task.begin; query < task.end; ++query) {
+    const int64_t row = task.sequence->first_row + query / p.group;
+    const int64_t head = task.head * p.group + query % p.group;
+    for (int64_t c = 0; c < p.map.chunks; ++c, out += Family::kSteps)
+      expandChunk<Family, T>(q + (row * p.desc.q_heads + head) * d + p.map.begin(c), p.map.length(c),
+                             out);
   }
 }
 
 template <typename Family>
 static State makeState(const Problem &p, Scratch &scratch) {
   const int64_t rowVectors = p.map.chunks * Family::kSteps;
-  const int64_t vectors = (kTaskQueries + ceilDiv(kPage, kTileKeys) * kTileKeys) * rowVectors;
-  const int64_t floats = kPage * p.padded + kTaskQueries * (kScoreStride + 2 * resultStride(p));
-  char *memory = static_cast<char *>(
-      scratch.get(static_cast<size_t>(vectors) * sizeof(VI) + static_cast<size_t>(floats) * 4));
+  const int64_t x = kTaskQueries * rowVectors, keys = rowVectors * 16 * kVectors;
+  const int64_t values = kPage * (p.padded / 16);
+  const int64_t floats = kTaskQueries * (kPage + 2 * resultStride(p));
+  VI *memory = static_cast<VI *>(scratch.get(static_cast<size_t>(x + keys + values) * sizeof(VI) +
+                                             static_cast<size_t>(floats) * sizeof(float)));
   State state;
-  state.x = reinterpret_cast<VI *>(memory);
-  state.keys = state.x + kTaskQueries * rowVectors;
-  state.values = reinterpret_cast<float *>(state.x + vectors);
-  state.scores = state.values + kPage * p.padded;
-  state.part = state.scores + kTaskQueries * kScoreStride;
+  state.x = memory;
+  state.keys = state.x + x;
+  state.values = state.keys + keys;
+  state.scores = reinterpret_cast<float *>(state.values + values);
+  state.part = state.scores + kTaskQueries * kPage;
   state.whole = state.part + kTaskQueries * resultStride(p);
   return state;
 }

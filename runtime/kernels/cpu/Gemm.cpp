@@ -24,7 +24,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include <stdlib.h>
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/kernels/cpu/Dot.h"
 
@@ -219,9 +218,6 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
     TileScales<NR> scales;
     scales.stride = MR;
     w.tailChunk = tailChunk;
-    w.chunks = map.chunks;
-    w.ahead = minOf<int64_t>(map.chunks, (getenv("AHEAD") ? atoi(getenv("AHEAD")) : kAheadBytes) / (kChunk * static_cast<int64_t>(sizeof(W))));
-    w.next = NR * k;
     for (int r = 0; r < NR; ++r) {
       // Behind the last row: the last row again, its sums are not used.
       const int64_t row = minOf(j + r, panel.rows - 1);
