@@ -72,8 +72,9 @@ static Status readHeads(ConfigReader &config, DecoderConfig &result) {
                    config.findSize("head_dim"));
   if (!headDim && result.hidden % result.heads != 0)
     return inputError(config.getSubject(),
-                      "has no head_dim, and " + config.describe("hidden_size") +
-                          " is not a multiple of num_attention_heads, which is " +
+                      "has no head_dim, and hidden_size " +
+                          std::to_string(result.hidden) +
+                          " is not a multiple of num_attention_heads " +
                           std::to_string(result.heads),
                       "C15");
   result.headDim = headDim.value_or(result.hidden / result.heads);

@@ -36,16 +36,13 @@ Result<std::optional<int64_t>> ConfigReader::findSize(std::string_view key) {
   const nlohmann::json *value = find(key);
   if (!value)
     return std::optional<int64_t>();
-  // A negative integer is no unsigned one, and 4096.0 is no integer.
-  if (!value->is_number_integer() ||
-      (!value->is_number_unsigned() && value->get<int64_t>() < 1) ||
-      value->get<uint64_t>() < 1 ||
-      value->get<uint64_t>() > uint64_t(kMaxSize))
+  std::optional<int64_t> size = toInteger(*value);
+  if (!size || *size < 1 || *size > kMaxSize)
     return inputError(subject, describe(key) +
                                    "; expected an integer from 1 to " +
                                    std::to_string(kMaxSize),
                       "C15");
-  return std::optional(value->get<int64_t>());
+  return size;
 }
 
 Result<int64_t> ConfigReader::getSize(std::string_view key) {

@@ -241,14 +241,14 @@ Result<Attribute> Importer::readIds(std::string_view key) {
         value->is_array() ? *value : nlohmann::json::array({*value});
     SmallVector<int64_t> ids;
     for (const nlohmann::json &id : list) {
-      if (!id.is_number_unsigned() ||
-          id.get<uint64_t>() >= uint64_t(decoder.vocab))
+      std::optional<int64_t> number = toInteger(id);
+      if (!number || *number < 0 || *number >= decoder.vocab)
         return inputError(file,
                           std::string(key) + " is " +
                               describeJson(*value) +
                               "; expected token ids below vocab_size, which "
                               "is " + std::to_string(decoder.vocab));
-      ids.push_back(id.get<int64_t>());
+      ids.push_back(*number);
     }
     return Attribute(builder.getI64ArrayAttr(ids));
   }

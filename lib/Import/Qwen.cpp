@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Architecture.h"
+#include "octet/QuantMethods/QuantMethods.h"
 
 using namespace octet;
 
@@ -22,17 +23,16 @@ static Status readSlidingWindow(ConfigReader &config, DecoderConfig &result) {
   OCTET_TRY_ASSIGN(bool use, config.getFlag("use_sliding_window", false));
   OCTET_TRY_ASSIGN(std::optional<int64_t> window,
                    config.findSize("sliding_window"));
-  const nlohmann::json *first = config.find("max_window_layers");
   int64_t firstSliding = 28; // the default of both architectures
-  if (first) {
-    if (!first->is_number_unsigned() ||
-        first->get<uint64_t>() > uint64_t(kMaxSize))
+  if (const nlohmann::json *value = config.find("max_window_layers")) {
+    std::optional<int64_t> layer = toInteger(*value);
+    if (!layer || *layer < 0 || *layer > kMaxSize)
       return inputError(config.getSubject(),
                         config.describe("max_window_layers") +
                             "; expected an integer from 0 to " +
                             std::to_string(kMaxSize),
                         "C15");
-    firstSliding = first->get<int64_t>();
+    firstSliding = *layer;
   }
   return readWindows(
       config, use ? window.value_or(0) : 0,

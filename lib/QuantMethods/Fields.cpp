@@ -57,8 +57,7 @@ Result<std::optional<bool>> Fields::getBool(std::string_view name) {
   return std::optional(value->get<bool>());
 }
 
-/// Nothing for a number that is no integer or does not fit.
-static std::optional<int64_t> toInteger(const nlohmann::json &value) {
+std::optional<int64_t> octet::toInteger(const nlohmann::json &value) {
   if (value.is_number_unsigned()) {
     uint64_t number = value.get<uint64_t>();
     if (number > uint64_t(INT64_MAX))

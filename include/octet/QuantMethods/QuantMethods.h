@@ -79,6 +79,9 @@ struct Contract {
 /// A JSON value of a file, fit for a message: a string as quoteName has it,
 /// anything else as JSON, cut at 200 bytes.
 std::string describeJson(const nlohmann::json &value);
+/// The value of a JSON integer; nothing for any other value, `1.0` included, and
+/// for one that does not fit.
+std::optional<int64_t> toInteger(const nlohmann::json &value);
 
 /// The JSON object that C1 found, and where it stood.
 struct FoundConfig {
