@@ -17,6 +17,7 @@
 #include "octet/Pipeline/Pipelines.h"
 #include "octet/Support/File.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatAdapters.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 
