@@ -332,9 +332,10 @@ static int32_t kvScales(octet_ctx *ctx, const char *module, int64_t layer,
       std::string name = module;
       if (size_t at = name.find("{l}"); at != name.npos)
         name.replace(at, 3, std::to_string(layer));
-      c.warn(name + ": layer " + std::to_string(layer) +
-             " has no positive k_scale or v_scale for its FP8 cache; both are "
-             "1.0 [P8]");
+      else
+        name += " of layer " + std::to_string(layer);
+      c.warn(name + ": no positive k_scale or v_scale for its FP8 cache; both "
+                    "are 1.0 [P8]");
     }
     kScale = vScale = 1;
   } else {

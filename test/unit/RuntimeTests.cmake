@@ -6,8 +6,8 @@ function(octet_add_fake_program name)
   target_compile_definitions(${name} PRIVATE
     FAKE_HASH="5a6de253db0095498f1691baba8fd74e" ${ARGN})
   # No standard library: its functions would be imports.
-  target_compile_options(${name} PRIVATE -ffreestanding -fno-builtin -fno-stack-protector -O2)
-  target_link_options(${name} PRIVATE -nostdlib -Wl,-z,defs)
+  target_compile_options(${name} PRIVATE -ffreestanding -fno-builtin -fno-stack-protector -fno-sanitize=all -O2)
+  target_link_options(${name} PRIVATE -fno-sanitize=all -nostdlib -Wl,-z,defs)
   set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 endfunction()
@@ -27,7 +27,7 @@ target_link_libraries(fake-model PRIVATE OctetFakeModel)
 set_target_properties(fake-model PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 add_dependencies(fake-model ${fake_programs})
 
-foreach(subject Payload Sampler KvCache Engine)
+foreach(subject Payload Sampler KvCache Services Engine)
   octet_add_unittest(Runtime${subject}Test ${CMAKE_CURRENT_LIST_DIR}/Runtime${subject}Test.cpp
     LINK OctetFakeModel OctetRuntime)
   target_compile_definitions(Runtime${subject}Test PRIVATE
