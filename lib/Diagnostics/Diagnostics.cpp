@@ -171,13 +171,9 @@ public:
 
   void streamOptimizationRemark(const remark::detail::Remark &remark) override {
     std::string text;
-    for (const remark::detail::Remark::Arg &arg : remark.getArgs()) {
-      if (!text.empty())
-        text += ", ";
-      if (arg.key != "Remark" && arg.key != "Reason")
-        text += arg.key + " ";
-      text += arg.val;
-    }
+    // What was streamed as text is one sentence in pieces; the rest is named.
+    for (const remark::detail::Remark::Arg &arg : remark.getArgs())
+      text += arg.key == "Remark" ? arg.val : ", " + arg.key + " " + arg.val;
     os << "remark: " << addSubject(text, remark.getLocation()) << '\n';
     os.flush();
   }

@@ -124,9 +124,13 @@ TEST_F(DiagnosticsTest, RemarksHaveTheSameForm) {
       << remark::add("{0}", "a.down_proj: uses y, not z [B2]");
   remark::passed(imported("a.up_proj"),
                  remark::RemarkOpts::name("chosen").category("octet-x"))
-      << remark::add("uses {0}", "y");
+      << "uses " << StringRef("y") << " [B1]";
+  remark::analysis(imported("a"),
+                   remark::RemarkOpts::name("size").category("octet-x"))
+      << "arena" << remark::metric("bytes", 12);
   EXPECT_EQ(text, "remark: a.down_proj: uses y, not z [B2]\n"
-                  "remark: a.up_proj: uses y\n");
+                  "remark: a.up_proj: uses y [B1]\n"
+                  "remark: a: arena, bytes 12\n");
 }
 
 } // namespace
