@@ -99,7 +99,11 @@ static Status checkCount(std::string_view flag, int64_t value, int64_t limit) {
 }
 
 Status Importer::readOptions() {
-  OCTET_TRY_ASSIGN(target, parseTarget(options.target, "--target"));
+  // `native` is the GPU found, else the CPU; there are no programs for GPUs yet.
+  OCTET_TRY_ASSIGN(target,
+                   parseTarget(options.target == "native" ? "cpu"
+                                                          : options.target,
+                               "--target"));
   numerics = target;
   if (!options.numerics.empty()) {
     OCTET_TRY_ASSIGN(numerics, parseTarget(options.numerics, "--numerics"));

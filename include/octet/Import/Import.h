@@ -23,7 +23,7 @@ namespace octet {
 /// What is absent is decided by the importer from the config (DESIGN,
 /// "Defaults").
 struct ImportOptions {
-  std::string target = "cpu";   ///< `cpu` or `sm_NN`, as given (C9)
+  std::string target = "cpu";   ///< `native`, `cpu` or `sm_NN`, as given (C9)
   std::string numerics;         ///< whose contracts; empty: the target's
   std::string dtype;            ///< `bf16`, `f16`, `f32`; empty: the config's
   std::string quantization;     ///< a method named by the user (C3), or empty
