@@ -279,6 +279,22 @@ func.func @w2_scale_of_plain() {
 
 // -----
 
+func.func @w1_stored_grid() {
+  // expected-error @+1 {{'q.load' op scale_shape is [2, 3, 2], the type implies 6 scales [W1]}}
+  %w = q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 2, 3, 2>} : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
+  return
+}
+
+// -----
+
+func.func @w1_stored_grid_overflow() {
+  // expected-error @+1 {{'q.load' op scale_shape is [4611686018427387904, 4], the type implies 6 scales [W1]}}
+  %w = q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 4611686018427387904, 4>} : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
+  return
+}
+
+// -----
+
 func.func @c13_codes_without_scale() {
   // expected-error @+1 {{'q.load' op result is 'tensor<64x32xf8E4M3FN>', FP8 codes mean nothing without a scale [C13]}}
   %w = q.load "a" weight "weight" : tensor<64x32xf8E4M3FN>

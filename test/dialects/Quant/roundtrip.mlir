@@ -150,6 +150,18 @@ func.func @load(%l: index) {
   return
 }
 
+// A grid that is stored as [a, 1, b, 1], a scale as [] or [N].
+// CHECK-LABEL: func.func @w2_stored_shapes
+func.func @w2_stored_shapes() {
+  // CHECK: q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 3, 1, 2, 1>} : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
+  %a = q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 3, 1, 2, 1>} : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
+  // CHECK: q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64>} : !q.tensor<384x256xf8E4M3FN, per_tensor, f32>
+  %b = q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64>} : !q.tensor<384x256xf8E4M3FN, per_tensor, f32>
+  // CHECK: q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 384>} : !q.tensor<384x256xf8E4M3FN, per_channel, f32>
+  %c = q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 384>} : !q.tensor<384x256xf8E4M3FN, per_channel, f32>
+  return
+}
+
 // CHECK-LABEL: func.func @scales
 func.func @scales(%w: !q.tensor<512x128xf8E4M3FN, per_tensor, f32, shards = [256, 128, 128]>, %a: tensor<f32>, %b: tensor<1xbf16>, %l: index) {
   // CHECK: q.expand_scales %{{.+}} : !q.tensor<512x128xf8E4M3FN, per_tensor, f32, shards = [256, 128, 128]> -> !q.tensor<512x128xf8E4M3FN, per_channel, f32, shards = [256, 128, 128]>
