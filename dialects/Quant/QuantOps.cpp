@@ -200,6 +200,14 @@ LogicalResult LoadOp::verify() {
     return emitOpError() << "result is " << type
                          << (quantized ? ", expected the name of its scale [W2]"
                                        : ", which has no scale [W2]");
+  if (std::optional<ArrayRef<int64_t>> shape = getScaleShape()) {
+    std::optional<int64_t> stored = checkedProduct(*shape);
+    int64_t implied =
+        quantized ? quantized.getScaleTensorType().getNumElements() : 0;
+    if (stored != implied)
+      return emitOpError() << "scale_shape is [" << *shape << "], the type "
+                           << "implies " << implied << " scales [W1]";
+  }
   if (quantized && !quantized.getShards().empty())
     return emitOpError() << "result is " << type
                          << ", one stored tensor has no shards; load each and "

@@ -138,7 +138,8 @@ def Q_LoadOp : Q_Op<"load", []> {
   let summary = "A tensor of the checkpoint, with its scales";
   let description = [{
     `path` is a module path in which `{l}` stands for the index operand; `weight` is the last component of the tensor's name and `scale` that of
-    its scale (W2), present exactly if the result is quantised. The result has the types that are stored.
+    its scale (W2), present exactly if the result is quantised. The result has the types that are stored. A scale that is stored in another shape of
+    the same elements than the type implies (`[]`, `[N]`, `[a, 1, b, 1]`) has it in `scale_shape` (W1, W2).
 
     ```mlir
     %w = q.load "model.layers.{l}.self_attn.o_proj"[%l] weight "weight" scale "weight_scale_inv" : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
@@ -146,7 +147,8 @@ def Q_LoadOp : Q_Op<"load", []> {
     %g = q.load "model.norm" weight "weight" : tensor<256xbf16>
     ```
   }];
-  let arguments = (ins StrAttr:$path, Optional<Index>:$index, StrAttr:$weight, OptionalAttr<StrAttr>:$scale);
+  let arguments = (ins StrAttr:$path, Optional<Index>:$index, StrAttr:$weight, OptionalAttr<StrAttr>:$scale,
+                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape);
   let results = (outs Q_AnyTensor:$result);
   let assemblyFormat = "$path (`[` $index^ `]`)? `weight` $weight (`scale` $scale^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
