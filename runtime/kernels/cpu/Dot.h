@@ -206,13 +206,13 @@ OCTET_INLINE void expandChunk(const T *p, int64_t count, VI *out) {
   Family::template expandLike<W>(copy, out);
 }
 
-/// Packs `rows` rows of `stride` elements into [cdiv(rows, tile)][chunk][tile][kSteps] vectors, rows
-/// behind the last as zeros.
+/// Packs chunks [firstChunk, endChunk) of `rows` rows of `stride` elements into [cdiv(rows, tile)][chunk][tile]
+/// [kSteps] vectors, rows behind the last as zeros.
 template <typename Family, typename W, typename T>
 static void packRows(const T *p, int64_t rows, int64_t stride, int64_t tile, const ChunkMap &map,
-                     VI *out) {
+                     int64_t firstChunk, int64_t endChunk, VI *out) {
   for (int64_t t = 0; t < rows; t += tile) {
-    for (int64_t c = 0; c < map.chunks; ++c) {
+    for (int64_t c = firstChunk; c < endChunk; ++c) {
       const int64_t first = map.begin(c), count = map.length(c);
       for (int64_t r = 0; r < tile; ++r, out += Family::kSteps) {
         if (t + r < rows)
@@ -232,7 +232,7 @@ static void packRows(const T *p, int64_t rows, int64_t stride, int64_t tile, con
 /// Rows of W that packRows has expanded.
 template <typename Family, int NR>
 struct PackedRows {
-  const VI *p; // of the tile
+  const VI *p; // of the tile, as if it began with chunk 0
   static constexpr bool kStepwise = true;
 
   OCTET_INLINE VI get(const PackedRows &w, int64_t chunk, int row, int step) {
@@ -271,7 +271,8 @@ struct TileScales {
   int64_t stride;
 };
 
-/// out[i * ld + j] (+)= the segment [first, first + chunks) of x rows i and w rows j.
+/// The segment [first, first + chunks) of x rows i times w rows j, stored if it is the first and added
+/// otherwise: to out[j * ld + i] for packed rows of W, to out[i * ld + j] for direct ones.
 /// x is [chunk][MR][kSteps], from the row's beginning.
 template <typename Family, int MR, int NR, bool kBlocked, typename Rows>
 OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chunks,
@@ -343,16 +344,25 @@ OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chu
         total[i][j] = part[i][j];
   }
 
+  // Four sums at once: columns of y for packed rows of W (by far the most tiles), rows otherwise.
+  constexpr bool kByColumns = Rows::kStepwise;
+  constexpr int kCount = MR * NR, kInner = kByColumns ? MR : NR;
 #pragma GCC unroll 8
-  for (int i = 0; i < MR; ++i) {
-#pragma GCC unroll 8
-    for (int j = 0; j < NR; j += 4) {
-      float sums[4];
-      constexpr int last = NR - 1;
-      sumLanes4(total[i][j], total[i][minOf(j + 1, last)], total[i][minOf(j + 2, last)],
-                total[i][minOf(j + 3, last)], sums);
-      for (int jj = j; jj < NR && jj < j + 4; ++jj)
-        out[i * ld + jj] = first == 0 ? sums[jj - j] : out[i * ld + jj] + sums[jj - j];
+  for (int f = 0; f < kCount; f += 4) {
+    auto at = [&](int g) __attribute__((always_inline)) {
+      g = minOf(g, kCount - 1);
+      return kByColumns ? total[g % kInner][g / kInner] : total[g / kInner][g % kInner];
+    };
+    const VF4 sums = sumLanes4(at(f), at(f + 1), at(f + 2), at(f + 3));
+    if constexpr (kInner == 4) {
+      float *p = out + f / 4 * ld;
+      store(p, first == 0 ? sums : load<VF4>(p) + sums);
+    } else {
+#pragma GCC unroll 4
+      for (int g = f; g < minOf(f + 4, kCount); ++g) {
+        float *p = out + g / kInner * ld + g % kInner;
+        *p = first == 0 ? sums[g - f] : *p + sums[g - f];
+      }
     }
   }
 }

@@ -18,8 +18,8 @@
 // Sums are FP32, in the order of Dot.h; y is rounded once. K, N and the last block may be ragged
 // (W4), a part may have any number of rows and starts its own scale rows (W5b).
 //
-// Up to kDirectRows rows of x, each thread reads its rows of W once, as they lie (decode: bound by
-// memory). Above, a thread widens kPanelRows rows of W into scratch and multiplies them by tiles of
+// Up to kDirectRows rows of x, each thread reads its rows of W from memory once, as they lie (decode:
+// bound by memory), kDirectTile rows of x at a time. Above, a thread widens kPanelRows rows of W into scratch and multiplies them by tiles of
 // x that were packed once (prefill: bound by arithmetic). Both add in the same order.
 //
 //===----------------------------------------------------------------------===//
@@ -33,11 +33,11 @@ namespace {
 #if OCTET_SIMD_LEVEL == 0
 // 16 registers of half a vector.
 constexpr int kTileM = 2, kTileN = 2, kBlockedTileN = 1;
-constexpr int kDirectRows = 1;
+constexpr int kDirectTile = 1, kDirectRows = 2;
 #else
 // 32 registers: 24 accumulators, or 12 partials and 12 totals; the rest for operands.
 constexpr int kTileM = 4, kTileN = 6, kBlockedTileN = 3;
-constexpr int kDirectRows = 4;
+constexpr int kDirectTile = 4, kDirectRows = 16;
 #endif
 /// Rows of W that a task widens; a multiple of both tiles and of 16.
 constexpr int64_t kPanelRows = 48;
@@ -165,28 +165,54 @@ static int64_t countScaleRows(const Problem &problem, const Panel &panel) {
   return scaleRowOf(problem, panel.row + panel.rows - 1) - scaleRowOf(problem, panel.row) + 1;
 }
 
-/// Scales, bias and the one rounding, for `rows` rows of sums [rows][ld] of a panel.
-static void finish(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
-                   const float *sums, int64_t ld) {
-  const octet_gemm_desc &desc = problem.desc;
-  const bool scaled = !problem.blocked && (desc.x_scale_mode != OCTET_SCALE_NONE ||
-                                           desc.w_scale_mode != OCTET_SCALE_NONE);
-  for (int64_t i = 0; i < rows; ++i) {
-    const float sx = scaled ? xScaleAt(problem, m0 + i, 0) : 1.0f;
-    for (int64_t j = 0; j < panel.rows; j += 16) {
-      const int64_t count = minOf<int64_t>(16, panel.rows - j);
-      VF v = load<VF>(sums + i * ld + j);
-      if (scaled) {
-        VF sw = splat(1.0f);
-        if (desc.w_scale_mode == OCTET_SCALE_CHANNEL)
-          sw = widenFrom(panel.part->scale, panel.row + j, OCTET_F32, count);
-        else if (desc.w_scale_mode == OCTET_SCALE_TENSOR)
-          sw = splat(*static_cast<const float *>(panel.part->scale));
-        v *= sx * sw;
-      }
-      if (panel.bias)
-        v += widenFrom(panel.bias->data, panel.row + j, desc.bias_type, count);
-      narrowTo(problem.y, (m0 + i) * desc.n + panel.column + j, desc.y_type, v, count);
+/// Scales, bias and the one rounding of rows of sums. Columns go by 16: `start` takes those of the
+/// panel from `first`, `row` a vector of them.
+struct Finish {
+  const Problem &problem;
+  const Panel &panel;
+  bool scaled;
+  int64_t first = 0, count = 0;
+  VF sw = VF{}, bias = VF{};
+
+  Finish(const Problem &problem, const Panel &panel) : problem(problem), panel(panel) {
+    scaled = !problem.blocked && (problem.desc.x_scale_mode != OCTET_SCALE_NONE ||
+                                  problem.desc.w_scale_mode != OCTET_SCALE_NONE);
+  }
+  void start(int64_t column) {
+    const octet_gemm_desc &desc = problem.desc;
+    first = column;
+    count = minOf<int64_t>(16, panel.rows - column);
+    sw = splat(1.0f);
+    if (scaled && desc.w_scale_mode == OCTET_SCALE_CHANNEL)
+      sw = widenFrom(panel.part->scale, panel.row + column, OCTET_F32, count);
+    else if (scaled && desc.w_scale_mode == OCTET_SCALE_TENSOR)
+      sw = splat(*static_cast<const float *>(panel.part->scale));
+    if (panel.bias)
+      bias = widenFrom(panel.bias->data, panel.row + column, desc.bias_type, count);
+  }
+  void row(int64_t i, VF v) const {
+    if (scaled)
+      v *= xScaleAt(problem, i, 0) * sw;
+    if (panel.bias)
+      v += bias;
+    narrowTo(problem.y, i * problem.desc.n + panel.column + first, problem.desc.y_type, v, count);
+  }
+};
+
+/// For sums [columns of the panel][ld rows], in squares of 16; reads 16 rows even of the last square.
+static void finishColumns(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
+                          const float *sums, int64_t ld) {
+  Finish finish(problem, panel);
+  for (int64_t j = 0; j < panel.rows; j += 16) {
+    finish.start(j);
+    for (int64_t i = 0; i < rows; i += 16) {
+      VI square[16];
+      for (int c = 0; c < 16; ++c)
+        square[c] = load<VI>(sums + (j + c) * ld + i);
+      transposeWords(square);
+      const int64_t end = minOf<int64_t>(16, rows - i);
+      for (int64_t r = 0; r < end; ++r)
+        finish.row(m0 + i + r, (VF)square[r]);
     }
   }
 }
@@ -232,114 +258,140 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
     }
     dotTileRow<Family, MR, NR, kBlocked>(x, w, map, scales, &sums[0][j], kUnitRows);
   }
-  finish(problem, panel, m0, MR, &sums[0][0], kUnitRows);
+  Finish finish(problem, panel);
+  finish.start(0);
+  for (int i = 0; i < MR; ++i)
+    finish.row(m0 + i, load<VF>(sums[i]));
 }
 
-template <typename Family, typename W, int MR>
-static void runDirect(ThreadPool &pool, const Problem &problem, const VI *x, int64_t m0) {
-  const int64_t bytes = maxOf<int64_t>(1, kUnitRows * problem.desc.k * static_cast<int64_t>(sizeof(W)));
+template <typename Family, typename W, bool kBlocked>
+static void directTiles(const Problem &problem, const VI *x, int64_t rows, int64_t m0,
+                        const Panel &panel) {
+  const int64_t rowVectors = problem.map.chunks * Family::kSteps;
+  for (int64_t i = 0; i < rows; i += kDirectTile) {
+    const VI *tile = x + i * rowVectors;
+    switch (minOf<int64_t>(kDirectTile, rows - i)) {
+    case 1:
+      directUnit<Family, W, 1, kBlocked>(problem, tile, m0 + i, panel);
+      break;
+#if OCTET_SIMD_LEVEL > 0
+    case 2:
+      directUnit<Family, W, 2, kBlocked>(problem, tile, m0 + i, panel);
+      break;
+    case 3:
+      directUnit<Family, W, 3, kBlocked>(problem, tile, m0 + i, panel);
+      break;
+    case 4:
+      directUnit<Family, W, 4, kBlocked>(problem, tile, m0 + i, panel);
+      break;
+#endif
+    }
+  }
+}
+
+template <typename Family, typename W>
+static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_t rows, int64_t m0) {
+  const int64_t bytes =
+      maxOf<int64_t>(1, kUnitRows * problem.desc.k * static_cast<int64_t>(sizeof(W)));
   auto units = [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
       const Panel panel = findPanel(problem, u, kUnitRows);
       if (problem.blocked)
-        directUnit<Family, W, MR, true>(problem, x, m0, panel);
+        directTiles<Family, W, true>(problem, x, rows, m0, panel);
       else
-        directUnit<Family, W, MR, false>(problem, x, m0, panel);
+        directTiles<Family, W, false>(problem, x, rows, m0, panel);
     }
   };
   pool.parallelChunks(countPanels(problem.w, kUnitRows), maxOf<int64_t>(1, kDirectChunkBytes / bytes),
                       units);
 }
 
-template <typename Family, typename W>
-static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_t rows, int64_t m0) {
-  switch (rows) {
-  case 1:
-    return runDirect<Family, W, 1>(pool, problem, x, m0);
-#if OCTET_SIMD_LEVEL > 0
-  case 2:
-    return runDirect<Family, W, 2>(pool, problem, x, m0);
-  case 3:
-    return runDirect<Family, W, 3>(pool, problem, x, m0);
-  case 4:
-    return runDirect<Family, W, 4>(pool, problem, x, m0);
-#endif
-  }
-}
-
 //===----------------------------------------------------------------------===//
 // Many rows: W widened into panels
 //===----------------------------------------------------------------------===//
 
+/// Rows [row, row + padded) of x, packed for panels: [segment][tile][chunk][kTileM][kSteps], so that a
+/// pass over a segment reads one piece of memory.
+struct PackedX {
+  const VI *p;
+  int64_t row;
+  int64_t padded; // rows, whole tiles
+};
+
+/// One segment of K of a panel: `w` packed in tiles, times rows [0, rows) of `x`, packed in tiles too,
+/// to sums [column][ld].
 template <typename Family, bool kBlocked>
-static void multiplyPanel(const Problem &problem, const VI *x, int64_t m0, int64_t begin, int64_t end,
-                          const Panel &panel, const VI *w, const float *const *rowScales,
-                          int64_t scaleStride, float *sums) {
+static void multiplySegment(const Problem &problem, const VI *x, int64_t rows, const Panel &panel,
+                            const VI *w, int64_t first, int64_t count,
+                            const float *const *rowScales, int64_t scaleStride, float *sums,
+                            int64_t ld) {
   constexpr int NR = kBlocked ? kBlockedTileN : kTileN;
-  const ChunkMap &map = problem.map;
-  const int64_t rowVectors = map.chunks * Family::kSteps;
-  for (int64_t pass = begin; pass < end; pass += kPassRows) {
-    const int64_t rows = minOf(kPassRows, end - pass);
-    // A segment of a tile of W stays in the first-level cache while those of x go by.
-    int64_t first = 0;
-    do {
-      const int64_t count = minOf(map.segmentChunks, map.chunks - first);
-      for (int64_t j = 0; j < panel.rows; j += NR) {
-        const PackedRows<Family, NR> wt{w + j * rowVectors};
-        TileScales<NR> scales;
-        scales.stride = scaleStride;
-        for (int64_t i = 0; i < rows; i += kTileM) {
-          if constexpr (kBlocked)
-            for (int r = 0; r < NR; ++r)
-              scales.row[r] = rowScales[minOf(j + r, panel.rows - 1)] + pass + i;
-          dotTile<Family, kTileM, NR, kBlocked>(x + (pass + i) * rowVectors, wt, first, count,
-                                                map.chunksPerBlock, scales, sums + i * kPanelRows + j,
-                                                kPanelRows);
-        }
+  for (int64_t pass = 0; pass < rows; pass += kPassRows) {
+    // A tile of W stays in the first-level cache while those of x go by, from the second.
+    const int64_t end = minOf(rows, pass + kPassRows);
+    for (int64_t j = 0; j < panel.rows; j += NR) {
+      const PackedRows<Family, NR> tile{w + (j * count - first * NR) * Family::kSteps};
+      TileScales<NR> scales;
+      scales.stride = scaleStride;
+      for (int64_t i = pass; i < end; i += kTileM) {
+        if constexpr (kBlocked)
+          for (int r = 0; r < NR; ++r)
+            scales.row[r] = rowScales[minOf(j + r, panel.rows - 1)] + i;
+        dotTile<Family, kTileM, NR, kBlocked>(x + (i * count - first * kTileM) * Family::kSteps, tile,
+                                              first, count, problem.map.chunksPerBlock, scales, sums + j * ld + i,
+                                              ld);
       }
-      first += count;
-    } while (first < map.chunks);
-    finish(problem, panel, m0 + pass, rows, sums, kPanelRows);
+    }
   }
 }
 
-template <typename Family, typename W>
-static void packed(ThreadPool &pool, const Problem &problem, const VI *x, int64_t rows, int64_t m0) {
+template <typename Family, typename W, bool kBlocked>
+static void multiplyPanel(const Problem &problem, const PackedX &x, int64_t row, int64_t rows,
+                          const Panel &panel) {
+  constexpr int NR = kBlocked ? kBlockedTileN : kTileN;
   const ChunkMap &map = problem.map;
   const int64_t k = problem.desc.k;
+  const int64_t ld = ceilDiv(rows, 16) * 16;
+  const int64_t vectors = kPanelRows * minOf(map.segmentChunks, map.chunks) * Family::kSteps;
+  const int64_t tables = kBlocked ? countScaleRows(problem, panel) * map.blocks * ld : 0;
+  VI *w = static_cast<VI *>(ThreadPool::threadScratch().get(
+      static_cast<size_t>(vectors) * sizeof(VI) +
+      static_cast<size_t>(kPanelRows * ld + tables) * sizeof(float)));
+  float *sums = reinterpret_cast<float *>(w + vectors);
+  const float *rowScales[kPanelRows];
+  if constexpr (kBlocked)
+    buildScaleTables(problem, panel, x.row + row, rows, ld, sums + kPanelRows * ld, rowScales);
+
+  const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;
+  int64_t first = 0;
+  do {
+    const int64_t count = minOf(map.segmentChunks, map.chunks - first);
+    packRows<Family, W>(data, panel.rows, k, NR, map, first, first + count, w);
+    multiplySegment<Family, kBlocked>(problem, x.p + (first * x.padded + row * count) * Family::kSteps,
+                                      rows, panel, w, first, count, rowScales, ld, sums, ld);
+    first += count;
+  } while (first < map.chunks);
+  finishColumns(problem, panel, x.row + row, rows, sums, ld);
+}
+
+template <typename Family, typename W>
+static void packed(ThreadPool &pool, const Problem &problem, const PackedX &x, int64_t rows) {
   const int64_t panels = countPanels(problem.w, kPanelRows);
   const int64_t passes = ceilDiv(rows, kPassRows);
   // Fewer panels than threads can share: split the rows of x too, at the price of widening twice.
   const int64_t splits = minOf(passes, ceilDiv(2 * int64_t(pool.size()), maxOf<int64_t>(panels, 1)));
   const int64_t splitRows = ceilDiv(passes, splits) * kPassRows;
-  const int64_t padded = ceilDiv(rows, kTileM) * kTileM;
-
-  auto tasks = [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) {
+  auto tasks = [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
       const Panel panel = findPanel(problem, t / splits, kPanelRows);
-      const int64_t begin = t % splits * splitRows;
-      const int64_t end = minOf(rows, begin + splitRows);
-      if (begin >= end)
+      const int64_t row = t % splits * splitRows;
+      const int64_t count = minOf(splitRows, rows - row);
+      if (count <= 0)
         continue;
-      const int64_t panelVectors = kPanelRows * map.chunks * Family::kSteps;
-      const int64_t tables = problem.blocked ? countScaleRows(problem, panel) * map.blocks * padded : 0;
-      char *scratch = static_cast<char *>(ThreadPool::threadScratch().get(
-          static_cast<size_t>(panelVectors) * sizeof(VI) +
-          static_cast<size_t>(kPassRows * kPanelRows + tables) * sizeof(float)));
-      VI *w = reinterpret_cast<VI *>(scratch);
-      float *sums = reinterpret_cast<float *>(w + panelVectors);
-      float *table = sums + kPassRows * kPanelRows;
-      const float *rowScales[kPanelRows];
-
-      const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;
-      if (problem.blocked) {
-        packRows<Family, W>(data, panel.rows, k, kBlockedTileN, map, w);
-        buildScaleTables(problem, panel, m0, rows, padded, table, rowScales);
-        multiplyPanel<Family, true>(problem, x, m0, begin, end, panel, w, rowScales, padded, sums);
-      } else {
-        packRows<Family, W>(data, panel.rows, k, kTileN, map, w);
-        multiplyPanel<Family, false>(problem, x, m0, begin, end, panel, w, rowScales, padded, sums);
-      }
+      if (problem.blocked)
+        multiplyPanel<Family, W, true>(problem, x, row, count, panel);
+      else
+        multiplyPanel<Family, W, false>(problem, x, row, count, panel);
     }
   };
   pool.parallelChunks(panels * splits, 1, tasks);
@@ -357,24 +409,32 @@ static void run(ThreadPool &pool, const Problem &problem) {
   const int64_t rowVectors = map.chunks * Family::kSteps;
   for (int64_t m0 = 0; m0 < problem.m; m0 += kPackedRows) {
     const int64_t rows = minOf(kPackedRows, problem.m - m0);
-    const bool few = rows <= kDirectRows && map.contiguous();
-    const int64_t tile = few ? rows : kTileM;
-    const int64_t tiles = ceilDiv(rows, tile);
-    VI *xs = static_cast<VI *>(ThreadPool::callerScratch().get(
-        static_cast<size_t>(tiles * tile * rowVectors) * sizeof(VI)));
-    auto pack = [&](int64_t begin, int64_t end) {
-      for (int64_t t = begin; t < end; ++t)
-        packRows<Family, W>(x + (m0 + t * tile) * k, minOf(tile, rows - t * tile), k, tile, map,
-                            xs + t * tile * rowVectors);
-    };
-    if (tiles == 1)
-      pack(0, 1);
-    else
-      pool.parallelFor(tiles, 4, pack);
-    if (few)
+    const X *first = x + m0 * k;
+    if (rows <= kDirectRows && map.contiguous()) {
+      VI *xs = static_cast<VI *>(ThreadPool::callerScratch().get(
+          static_cast<size_t>(rows * rowVectors) * sizeof(VI)));
+      for (int64_t i = 0; i < rows; i += kDirectTile) {
+        const int64_t count = minOf<int64_t>(kDirectTile, rows - i);
+        packRows<Family, W>(first + i * k, count, k, count, map, 0, map.chunks, xs + i * rowVectors);
+      }
       direct<Family, W>(pool, problem, xs, rows, m0);
-    else
-      packed<Family, W>(pool, problem, xs, rows, m0);
+      continue;
+    }
+    const int64_t padded = ceilDiv(rows, kTileM) * kTileM;
+    VI *xs = static_cast<VI *>(ThreadPool::callerScratch().get(
+        static_cast<size_t>(padded * rowVectors) * sizeof(VI)));
+    auto pack = [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) {
+        const int64_t i = t * kTileM;
+        for (int64_t c = 0; c < map.chunks; c += map.segmentChunks) {
+          const int64_t count = minOf(map.segmentChunks, map.chunks - c);
+          packRows<Family, W>(first + i * k, minOf<int64_t>(kTileM, rows - i), k, kTileM, map, c,
+                              c + count, xs + (c * padded + i * count) * Family::kSteps);
+        }
+      }
+    };
+    pool.parallelFor(padded / kTileM, 4, pack);
+    packed<Family, W>(pool, problem, PackedX{xs, m0, padded}, rows);
   }
 }
 

@@ -94,8 +94,10 @@ OCTET_INLINE VF absLanes(VF a) { return (VF)((VI)a & 0x7FFFFFFF); }
 // Reductions, in one fixed tree: lanes 8 apart, 4, 2, 1.
 //===----------------------------------------------------------------------===//
 
+typedef float VF4 __attribute__((vector_size(16)));
+
 /// The sums of the lanes of four vectors.
-OCTET_INLINE void sumLanes4(VF a, VF b, VF c, VF d, float *out) {
+OCTET_INLINE VF4 sumLanes4(VF a, VF b, VF c, VF d) {
 #define OCTET_LOW8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define OCTET_HIGH8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
   const VF ab = __builtin_shufflevector(a, b, OCTET_LOW8) + __builtin_shufflevector(a, b, OCTET_HIGH8);
@@ -106,17 +108,10 @@ OCTET_INLINE void sumLanes4(VF a, VF b, VF c, VF d, float *out) {
          __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
   v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
-  out[0] = v[0];
-  out[1] = v[4];
-  out[2] = v[8];
-  out[3] = v[12];
+  return __builtin_shufflevector(v, v, 0, 4, 8, 12);
 }
 
-OCTET_INLINE float sumLanes(VF v) {
-  float out[4];
-  sumLanes4(v, v, v, v, out);
-  return out[0];
-}
+OCTET_INLINE float sumLanes(VF v) { return sumLanes4(v, v, v, v)[0]; }
 
 OCTET_INLINE float maxOfLanes(VF v) {
   v = maxLanes(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
@@ -124,6 +119,43 @@ OCTET_INLINE float maxOfLanes(VF v) {
   v = maxLanes(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
   v = maxLanes(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
   return v[0];
+}
+
+/// Transposes 16 x 16 words.
+OCTET_INLINE void transposeWords(VI v[16]) {
+  VI t[16];
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13,
+                                   29);
+    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14,
+                                       30, 15, 31);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    for (int j = 0; j < 2; ++j) {
+      v[i + 2 * j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9,
+                                             24, 25, 12, 13, 28, 29);
+      v[i + 2 * j + 1] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
+                                                 11, 26, 27, 14, 15, 30, 31);
+    }
+  }
+  // v[4 g + c] has words c, c + 4, c + 8, c + 12 of rows 4 g .. 4 g + 3, a quarter each.
+  for (int c = 0; c < 4; ++c) {
+    const VI a = v[c], b = v[4 + c], d = v[8 + c], e = v[12 + c];
+#define OCTET_EVEN 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27
+#define OCTET_ODD 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31
+    const VI ab0 = __builtin_shufflevector(a, b, OCTET_EVEN);
+    const VI ab1 = __builtin_shufflevector(a, b, OCTET_ODD);
+    const VI de0 = __builtin_shufflevector(d, e, OCTET_EVEN);
+    const VI de1 = __builtin_shufflevector(d, e, OCTET_ODD);
+    t[c] = __builtin_shufflevector(ab0, de0, OCTET_EVEN);
+    t[c + 4] = __builtin_shufflevector(ab1, de1, OCTET_EVEN);
+    t[c + 8] = __builtin_shufflevector(ab0, de0, OCTET_ODD);
+    t[c + 12] = __builtin_shufflevector(ab1, de1, OCTET_ODD);
+#undef OCTET_EVEN
+#undef OCTET_ODD
+  }
+  for (int i = 0; i < 16; ++i)
+    v[i] = t[i];
 }
 
 //===----------------------------------------------------------------------===//
