@@ -34,6 +34,19 @@ static std::string describe(StoredType type, std::span<const int64_t> shape) {
   return text + "]";
 }
 
+/// Whether two shapes differ in nothing but sides of 1: the compiler writes a
+/// scalar as [1] and a grid [a, 1, b, 1] as [a, b] (W2).
+static bool sameShape(std::span<const int64_t> a, std::span<const int64_t> b) {
+  auto squeeze = [](std::span<const int64_t> shape) {
+    std::vector<int64_t> sides;
+    for (int64_t side : shape)
+      if (side != 1)
+        sides.push_back(side);
+    return sides;
+  };
+  return squeeze(a) == squeeze(b);
+}
+
 Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
                             const std::string &weights) {
   const std::string compiled =
@@ -46,7 +59,7 @@ Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
                                      quoteName(tensor.name) + ", expected " +
                                      describe(tensor.type, tensor.shape))
           .note(compiled);
-    if (found->type != tensor.type || found->shape != tensor.shape)
+    if (found->type != tensor.type || !sameShape(found->shape, tensor.shape))
       return inputError(weights,
                         "not the checkpoint that was compiled: tensor " +
                             quoteName(tensor.name) + " is " +

@@ -152,6 +152,20 @@ TEST_F(EngineTest, LoadsAndComputes) {
   EXPECT_LT(std::sqrt(above / below), 1e-4);
 }
 
+// A table that spells shapes with or without sides of 1 is the same table (W2);
+// a side that is really another is not.
+TEST_F(EngineTest, W2SidesOfOneDoNotMatter) {
+  auto read = readSafetensors(folder + "/model.safetensors");
+  ASSERT_TRUE(read.ok());
+  ProgramInfo info;
+  info.hash = read->hash();
+  info.tensors = {{"extra_scale", StoredType::F32, {}},
+                  {"extra", StoredType::F8_E4M3, {4, 1, 8, 1}}};
+  EXPECT_TRUE(checkTensorTable(info, *read, folder).ok());
+  info.tensors[1].shape = {8, 4};
+  EXPECT_FALSE(checkTensorTable(info, *read, folder).ok());
+}
+
 TEST_F(EngineTest, WrongCheckpointIsNamed) {
   const auto good = fakeTensors();
   auto t = good;
