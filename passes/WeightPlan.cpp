@@ -43,6 +43,9 @@ static std::string planQuantizedPart(StringRef subject, q::StoredAttr stored,
             print(type.getScaleTensorType()) + " for " + print(type) + " [W1]")
         .str();
   part.scale = StringAttr::get(type.getContext(), name);
+  if (scale != type.getScaleTensorType())
+    part.scaleShape =
+        DenseI64ArrayAttr::get(type.getContext(), scale.getShape());
   part.type = type;
   return "";
 }
@@ -195,7 +198,7 @@ Value octet::emitWeight(OpBuilder &builder, Location loc,
   SmallVector<Value> values;
   for (const PartPlan &part : plan.parts) {
     Value value = q::LoadOp::create(builder, loc, part.type, part.path, index,
-                                    plan.name, part.scale);
+                                    plan.name, part.scale, part.scaleShape);
     if (part.scale)
       q::CheckScalesOp::create(builder, loc, value);
     if (plan.convertScales) {
@@ -237,7 +240,8 @@ Value octet::emitInputScale(OpBuilder &builder, Location loc,
     values.push_back(q::LoadOp::create(builder, loc, part.type, part.path,
                                        index,
                                        builder.getStringAttr("input_scale"),
-                                       /*scale=*/StringAttr()));
+                                       /*scale=*/StringAttr(),
+                                       /*scale_shape=*/{}));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   return q::MaxOp::create(builder, loc, type, values);
 }
@@ -257,7 +261,8 @@ SmallVector<Value> octet::emitKvScales(OpBuilder &builder, Location loc,
       module += "." + prefix.str();
     return q::LoadOp::create(builder, loc, stored.getTensor(name),
                              builder.getStringAttr(module), index,
-                             builder.getStringAttr(last), StringAttr());
+                             builder.getStringAttr(last), StringAttr(),
+                             /*scale_shape=*/{});
   };
   KvScaleNames names = findKvScales(stored);
   Value k = load(names.k), v = load(names.v);

@@ -24,6 +24,8 @@ struct PartPlan {
   mlir::StringAttr path;
   mlir::StringAttr scale; ///< name of its scale's tensor; null: none
   mlir::Type type;        ///< as stored
+  /// Of the scale as stored, where the type implies another (W2); else null.
+  mlir::DenseI64ArrayAttr scaleShape = {};
 };
 
 /// From what is stored to what the contract asks for.

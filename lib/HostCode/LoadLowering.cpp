@@ -104,7 +104,10 @@ static FailureOr<std::vector<TensorRow>> numberTensors(func::FuncOp function) {
         continue;
       }
       add(load.getWeight(), quantized.getDataTensorType());
-      add(*load.getScale(), quantized.getScaleTensorType());
+      RankedTensorType scale = quantized.getScaleTensorType();
+      if (std::optional<ArrayRef<int64_t>> shape = load.getScaleShape())
+        scale = scale.clone(*shape);
+      add(*load.getScale(), scale);
     }
     load->setAttr(kRows, DenseI64ArrayAttr::get(
                              load.getContext(),
