@@ -378,6 +378,10 @@ Value RowPrinter::computeAt(Value value, Position p, int64_t lanes) {
                        {index, 0, std::gcd(p.alignment(), width)}, lanes);
       })
       .Case([&](kernel::BroadcastOp broadcast) {
+        // One value for the whole row needs no index.
+        if (!broadcast.getGroup())
+          return t.splat(valueAt(broadcast.getInput(), {Value(), 0, 0}, 1),
+                         lanes);
         int64_t group = *broadcast.getGroup();
         if (!p.staysInside(group, lanes))
           return gather(value, p, lanes);
