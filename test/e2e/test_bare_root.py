@@ -5,8 +5,9 @@
 """An executable starts and runs where there is nothing but glibc.
 
 The root that it is put into holds the executable, the checkpoint, and of this
-machine's glibc the loader, libc and libm: no C++ library, no shell, no /proc,
-no temporary folder. Changing the root needs to be root; skipped otherwise.
+machine's glibc the loader, libc and libm: no C++ library, no shell, no /proc;
+an empty /tmp, since a program is mapped from a file where there is no /proc.
+Changing the root needs to be root; skipped otherwise.
 """
 import json
 import os
@@ -39,6 +40,7 @@ class BareRoot(TestCase):
         exe = self.compile(folder, "exe")
         root = self.dir / "root"
         (root / "lib64").mkdir(parents=True)
+        (root / "tmp").mkdir()
         shutil.copy(LOADER, root / LOADER.relative_to("/"))
         for name in ("libc.so.6", "libm.so.6"):
             found = library(name)

@@ -150,7 +150,8 @@ class Failures(TestCase):
                 done = subprocess.run([str(c) for c in command], stdout=full,
                                       stderr=subprocess.PIPE, text=True)
                 self.assertEqual(done.returncode, 1, done.stderr)
-                self.assertIn("No space left", done.stderr)
+                self.assertIn("error: ", done.stderr)
+                self.assertRegex(done.stderr, "cannot be written|No space left")
 
     @contextlib.contextmanager
     def small_disk(self, size):

@@ -68,7 +68,11 @@ int main(int argc, char **argv) {
     app.parse(arguments.size(), arguments.data());
   } catch (const CLI::ParseError &error) {
     // --help and --version end here too, with status 0.
-    return app.exit(error) == 0 ? 0 : int(ErrorKind::Usage);
+    if (error.get_exit_code() == 0)
+      return app.exit(error);
+    std::cerr << "error: command line: " << error.what()
+              << "; see octet --help\n";
+    return int(ErrorKind::Usage);
   }
 
   Status status = action();
