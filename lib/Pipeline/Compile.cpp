@@ -9,6 +9,7 @@
 #include "octet/Pipeline/Compile.h"
 
 #include "dialects/AllDialects.h"
+#include "dialects/Model/ModelDialect.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Pass/PassManager.h"
@@ -134,6 +135,22 @@ static Status alreadyReported(ErrorKind kind = ErrorKind::Input) {
   return ErrorInfo{kind, "", "", "", {}};
 }
 
+/// Kernels of GPU targets are not written yet: their contracts can be looked
+/// at, and followed on the CPU, but nothing can be selected for them.
+static Status checkTarget(ModuleOp module, unsigned last) {
+  auto settings =
+      module->getAttrOfType<model::SettingsAttr>("model.settings");
+  llvm::StringRef target = settings.getTarget();
+  if (target == "cpu" || last < *findPhase("select-kernels"))
+    return Status::success();
+  return inputError("--target " + target.str(),
+                    "there are no kernels for it yet; --target cpu --numerics " +
+                        target.str() +
+                        " computes its numbers, and --compile-to "
+                        "verify-precision-policy shows its contracts",
+                    "C9");
+}
+
 Status compile(const CompileOptions &options) {
   unsigned last = getPhases().size() - 1;
   if (!options.compileTo.empty())
@@ -160,8 +177,11 @@ Status compile(const CompileOptions &options) {
   for (const std::string &text : notes.notes)
     llvm::errs() << "note: " << text << '\n';
 
+  OCTET_TRY(checkTarget(*module, last));
+
   if (!options.dumpIR.empty())
-    if (std::error_code ec = llvm::sys::fs::create_directories(options.dumpIR))
+    if (std::error_code ec = llvm::sys::fs::create_directories(
+            options.dumpIR, /*IgnoreExisting=*/true, llvm::sys::fs::all_all))
       return machineError(options.dumpIR, ec.message());
 
   PassManager manager(&context);
