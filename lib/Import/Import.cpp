@@ -13,6 +13,8 @@
 #include "mlir/IR/Verifier.h"
 #include "octet/QuantAttrs/QuantAttrs.h"
 #include "octet/Support/Escape.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace mlir;
 using namespace octet;
@@ -265,7 +267,11 @@ Status Importer::addInfo(ModuleOp module) {
   OCTET_TRY_ASSIGN(Attribute eos, readIds("eos_token_id"));
   NamedAttrList info;
   info.set("architecture", builder.getStringAttr(architecture));
-  info.set("checkpoint", builder.getStringAttr(checkpoint.path));
+  // The default of --weights, from whichever folder the executable is started.
+  llvm::SmallString<128> folder(checkpoint.path);
+  if (std::error_code ec = llvm::sys::fs::make_absolute(folder))
+    return machineError(checkpoint.path, ec.message());
+  info.set("checkpoint", builder.getStringAttr(folder));
   info.set("hash", builder.getStringAttr(checkpoint.tensors.hash()));
   info.set("vocab", builder.getI64IntegerAttr(decoder.vocab));
   info.set("hidden", builder.getI64IntegerAttr(decoder.hidden));
