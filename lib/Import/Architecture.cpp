@@ -11,6 +11,7 @@
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include <array>
+#include <cmath>
 
 using namespace octet;
 
@@ -113,6 +114,11 @@ octet::readDecoder(ConfigReader &config, std::vector<std::string> &warnings) {
                       "than 0",
                       "C15");
   result.normEps = float(*eps);
+  if (!std::isfinite(result.normEps) || result.normEps <= 0)
+    return inputError(config.getSubject(),
+                      config.describe("rms_norm_eps") +
+                          "; expected a number that float32 can hold",
+                      "C15");
   OCTET_TRY_ASSIGN(std::optional<std::string> act,
                    config.findString("hidden_act"));
   if (act.value_or("silu") != "silu" && *act != "swish")

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Layers.h"
+#include "octet/Support/Escape.h"
 
 using namespace octet;
 
@@ -45,8 +46,8 @@ Status FactsReader::readBias(const std::string &module, Bias bias,
   if (!stored && bias != Bias::Yes)
     return Status::success();
   if (stored && bias == Bias::No)
-    return inputError(inventory.getFile(*stored),
-                      "has tensor '" + stored->name + "' " +
+    return inputError(escapePath(inventory.getFile(*stored)),
+                      "has tensor " + quoteName(stored->name) + " " +
                           stored->describe() +
                           ", and config.json says that there is no bias; one "
                           "of the two",

@@ -326,11 +326,13 @@ Result<RopeFrequencies> octet::computeRope(const RopeParameters &rope,
     applyYarn(rope, dim, result);
     break;
   }
-  for (float f : result.inverse)
-    if (!std::isfinite(f) || f <= 0)
+  std::vector<float> values = result.inverse;
+  values.push_back(result.scale);
+  for (float value : values)
+    if (!std::isfinite(value) || value <= 0)
       return inputError("config.json",
                         "the rotary embedding's parameters give a frequency "
-                        "of " + std::to_string(f) +
+                        "or scale of " + std::to_string(value) +
                             "; expected finite numbers greater than 0",
                         "C15");
   return result;

@@ -45,9 +45,10 @@ static Status checkFloat8(Fields &args) {
   OCTET_TRY_ASSIGN(std::optional<std::string> type, args.getString("type"));
   if (bits.value_or(8) != 8 || type.value_or("int") != "float")
     return inputError(args.getSource(),
-                      "is " + type.value_or("int") + " of " +
+                      "has type " + quoteName(type.value_or("int")) + " of " +
                           std::to_string(bits.value_or(8)) +
-                          " bits, which is not built yet; float of 8 bits runs",
+                          " bits, which is not built yet; 'float' of 8 bits "
+                          "runs",
                       "C2");
   OCTET_TRY_ASSIGN(std::optional<bool> symmetric, args.getBool("symmetric"));
   if (!symmetric.value_or(true))

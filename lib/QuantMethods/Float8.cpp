@@ -14,6 +14,8 @@
 
 #include "Resolve.h"
 #include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+#include <algorithm>
 
 using namespace octet;
 
@@ -145,7 +147,8 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
                                    describeExpected(scheme, n, k),
                                "W6");
     std::string shape = scale.describe();
-    status.note((facts.file.empty() ? std::string() : facts.file + ": ") +
+    status.note((facts.file.empty() ? std::string()
+                                    : escapePath(facts.file) + ": ") +
                 "has '" + facts.module + "." + found->first + "' " +
                 shape.substr(shape.find('[')) + ", " +
                 describeKind(scale.shape, n));

@@ -16,6 +16,7 @@
 
 #include "Fields.h"
 #include "octet/Support/Escape.h"
+#include <algorithm>
 
 using namespace octet;
 

@@ -574,6 +574,10 @@ TEST_F(ImportTest, OtherFields) {
   EXPECT_EQ(refuse(with("rms_norm_eps", 0)),
             "error: config.json: rms_norm_eps is 0; expected a finite number "
             "greater than 0 [C15]");
+  for (double eps : {1e308, 1e-320})
+    EXPECT_NE(refuse(with("rms_norm_eps", eps))
+                  .find("expected a number that float32 can hold [C15]"),
+              std::string::npos);
   EXPECT_EQ(refuse(with("tie_word_embeddings", 1)),
             "error: config.json: tie_word_embeddings is 1; expected true or "
             "false [C15]");
@@ -792,6 +796,9 @@ TEST(Rope, WrongFields) {
   EXPECT_NE(refuseRope(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8,
       "low_freq_factor": 4, "high_freq_factor": 4,
       "original_max_position_embeddings": 128}})"),
+            "");
+  EXPECT_NE(refuseRope(R"({"rope_scaling": {"rope_type": "yarn", "factor": 2,
+      "attention_factor": 1e300}})"),
             "");
   // Frequencies that leave float32.
   EXPECT_NE(refuseRope(R"({"rope_theta": 1e300})"), "");

@@ -265,8 +265,8 @@ TEST(CompressedTensors, WhatIsNotBuiltIsRefusedByNameC2) {
             "'naive-quantized' and 'dense' run [C2]");
   EXPECT_EQ(refuse("float-quantized", R"({"num_bits": 4, "type": "int"})"),
             "error: config.json: quantization_config.config_groups.g.weights: "
-            "is int of 4 bits, which is not built yet; float of 8 bits runs "
-            "[C2]");
+            "has type 'int' of 4 bits, which is not built yet; 'float' of 8 "
+            "bits runs [C2]");
   EXPECT_EQ(refuse("float-quantized", R"({"num_bits": 8, "type": "float",
                                           "strategy": "attn_head"})"),
             "error: config.json: "
