@@ -153,7 +153,9 @@ private:
   void prepareOperand(Value value, bool identity, SmallVector<Value> &kept);
   void keep(ArrayRef<Value> kept, Position p, int64_t lanes);
   void finish(ArrayRef<Value> kept);
+  void storeChunk(Value value, Value elements, Position p);
   void writeWhole(Value value);
+  void storeYielded(Value value);
   Value reduceRange(Value value, Position start, int64_t width, bool isMax,
                     bool magnitude, ArrayRef<Value> kept);
   void printReduce(kernel::ReduceOp reduce);
@@ -176,7 +178,9 @@ private:
   DenseMap<Value, SmallVector<Destination>> destinations;
   DenseMap<Value, SmallVector<Codes>> codeDestinations;
   DenseMap<Value, Value> scalars;
-  DenseSet<Value> written; ///< kept in scratch and stored: read from there
+  DenseSet<Value> written; ///< in scratch (if planned) and stored where loops
+                           ///< passed them
+  DenseSet<Value> stored;  ///< at all their destinations
   // Of the chunk.
   DenseMap<std::tuple<Value, Value, int64_t, int64_t>, Value> chunk;
 };
@@ -566,18 +570,23 @@ void RowPrinter::keep(ArrayRef<Value> kept, Position p, int64_t lanes) {
       t.store(elements,
               t.address(scratch, indexOf(p.plus(offset)), b.getF32Type()),
               b.getF32Type());
-    auto found = destinations.find(value);
-    if (found == destinations.end())
-      continue;
-    for (Destination destination : found->second)
-      t.store(elements,
-              t.address(destination.pointer, indexOf(p), destination.element),
-              destination.element);
+    storeChunk(value, elements, p);
   }
+}
+
+void RowPrinter::storeChunk(Value value, Value elements, Position p) {
+  auto found = destinations.find(value);
+  if (found == destinations.end())
+    return;
+  for (Destination destination : found->second)
+    t.store(elements,
+            t.address(destination.pointer, indexOf(p), destination.element),
+            destination.element);
 }
 
 void RowPrinter::finish(ArrayRef<Value> kept) {
   written.insert(kept.begin(), kept.end());
+  stored.insert(kept.begin(), kept.end());
 }
 
 /// A loop whose only purpose is `value`.
@@ -586,6 +595,20 @@ void RowPrinter::writeWhole(Value value) {
   forChunks({}, RowPlan::widthOf(value),
             [&](Position p, int64_t lanes) { keep(kept, p, lanes); });
   finish(kept);
+}
+
+/// Stores a yielded value that no loop has passed.
+void RowPrinter::storeYielded(Value value) {
+  if (stored.contains(value))
+    return;
+  bool isSmall = RowPlan::widthOf(value) == 1 || written.contains(value);
+  if (!isSmall)
+    return writeWhole(value);
+  // One element, or the results of a reduction, which are in scratch.
+  forChunks({}, RowPlan::widthOf(value), [&](Position p, int64_t lanes) {
+    storeChunk(value, valueAt(value, p, lanes), p);
+  });
+  stored.insert(value);
 }
 
 /// Sum or maximum of `width` elements: as many accumulators of kLanes lanes as
@@ -659,8 +682,8 @@ void RowPrinter::printReduce(kernel::ReduceOp reduce) {
               t.store(result, t.address(scratch, place, b.getF32Type()),
                       b.getF32Type());
             });
-  kept.push_back(reduce.getResult());
   finish(kept);
+  written.insert(reduce.getResult());
 }
 
 /// code = e4m3(x / s) for one group (N2).
@@ -742,8 +765,8 @@ void RowPrinter::print(LLVM::LLVMFuncOp function) {
       printQuantize(quantize);
     } else if (auto yield = dyn_cast<kernel::YieldOp>(body)) {
       for (Value value : yield.getValues())
-        if (!isa<q::TensorType>(value.getType()) && !written.contains(value))
-          writeWhole(value);
+        if (!isa<q::TensorType>(value.getType()))
+          storeYielded(value);
     } else if (RowPlan::widthOf(body.getResult(0)) == 1) {
       for (Value operand : body.getOperands())
         if (RowPlan::widthOf(operand) > 1) {
