@@ -47,8 +47,8 @@ uint32_t narrow(uint32_t magnitude, unsigned mantissa, int bias) {
   const unsigned drop = 23 - mantissa;
   if (exponent >= 1) {
     // A carry out of the mantissa is the right exponent by itself.
-    const uint32_t rebased = (static_cast<uint32_t>(exponent) << 23) |
-                             (magnitude & 0x7FFFFFu);
+    const uint32_t rebased =
+        (static_cast<uint32_t>(exponent) << 23) | (magnitude & 0x7FFFFFu);
     return shiftRightEven(rebased, drop);
   }
   // Subnormal in the target: align to its fixed exponent. A subnormal float is

@@ -1,4 +1,5 @@
-//===- CpuBackend.cpp - The kernels of a SIMD level ---------------------------===//
+//===- CpuBackend.cpp - The kernels of a SIMD level
+//---------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

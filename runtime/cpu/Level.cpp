@@ -1,4 +1,5 @@
-//===- Level.cpp - The SIMD level of this machine -----------------------------===//
+//===- Level.cpp - The SIMD level of this machine
+//-----------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- LoadOps.cpp - The arithmetic of loading --------------------------------===//
+//===- LoadOps.cpp - The arithmetic of loading
+//--------------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -90,7 +91,8 @@ bool blockIsZero(const ScaledMatrix &w, int64_t index) {
     cols = std::min(w.blockK, w.cols - col);
   }
   const int64_t bytes = bytesOf(w.type);
-  const char *data = static_cast<const char *>(w.data) + (row * w.cols + col) * bytes;
+  const char *data =
+      static_cast<const char *>(w.data) + (row * w.cols + col) * bytes;
   return allZero(data, rows, cols, w.cols, bytes);
 }
 
@@ -173,14 +175,18 @@ void quantizeWeight(ThreadPool &pool, const KernelTable &kernels, int32_t type,
                     int32_t scaleMode, uint8_t *q, float *scale) {
   const char *data = static_cast<const char *>(in);
   const int64_t rowBytes = cols * bytesOf(type);
-  const int64_t grain = std::max<int64_t>(1, 65536 / std::max<int64_t>(rowBytes, 1));
-  auto scaleOf = [](float amax) { return std::max(amax, 1e-10f) / 448.0f; }; // N3
+  const int64_t grain =
+      std::max<int64_t>(1, 65536 / std::max<int64_t>(rowBytes, 1));
+  auto scaleOf = [](float amax) {
+    return std::max(amax, 1e-10f) / 448.0f;
+  }; // N3
 
   if (scaleMode == OCTET_SCALE_CHANNEL) {
     pool.parallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
         scale[r] = scaleOf(kernels.rowAmax(type, data + r * rowBytes, cols));
-        kernels.quantizeRow(type, data + r * rowBytes, cols, scale[r], q + r * cols);
+        kernels.quantizeRow(type, data + r * rowBytes, cols, scale[r],
+                            q + r * cols);
       }
     });
     return;
@@ -196,7 +202,8 @@ void quantizeWeight(ThreadPool &pool, const KernelTable &kernels, int32_t type,
   *scale = scaleOf(largest);
   pool.parallelFor(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
-      kernels.quantizeRow(type, data + r * rowBytes, cols, *scale, q + r * cols);
+      kernels.quantizeRow(type, data + r * rowBytes, cols, *scale,
+                          q + r * cols);
   });
 }
 

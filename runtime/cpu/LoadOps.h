@@ -1,4 +1,5 @@
-//===- LoadOps.h - The arithmetic of loading ----------------------*- C++ -*-===//
+//===- LoadOps.h - The arithmetic of loading ----------------------*- C++
+//-*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

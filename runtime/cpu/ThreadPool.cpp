@@ -1,4 +1,5 @@
-//===- ThreadPool.cpp - The threads of a loaded model -------------------------===//
+//===- ThreadPool.cpp - The threads of a loaded model
+//-------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- ThreadPool.h - The threads of a loaded model ---------------*- C++ -*-===//
+//===- ThreadPool.h - The threads of a loaded model ---------------*- C++
+//-*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,4 +1,5 @@
-//===- AttentionTest.cpp - Paged attention against double ---------------------===//
+//===- AttentionTest.cpp - Paged attention against double
+//---------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -176,8 +177,7 @@ struct Cache {
         double total = 0;
         for (double &x : scores)
           total += x = std::exp(x - largest);
-        const double relative =
-            round + 4 * ds + (2.0 * scores.size() + 16) * u;
+        const double relative = round + 4 * ds + (2.0 * scores.size() + 16) * u;
         for (int64_t c = 0; c < d; ++c) {
           double sum = 0, magnitude = 0, absolute = 0;
           for (int64_t key = low; key <= t; ++key) {
@@ -188,9 +188,9 @@ struct Cache {
             if (shape.type == OCTET_F16)
               absolute += 0x1p-25 / total * std::fabs(value);
           }
-          const double bound = relative * magnitude + absolute + 1e-30 +
-                               roundingError(shape.type, std::fabs(sum) +
-                                                             magnitude * relative);
+          const double bound =
+              relative * magnitude + absolute + 1e-30 +
+              roundingError(shape.type, std::fabs(sum) + magnitude * relative);
           const double got = y.value((t * shape.qHeads + h) * d + c);
           ASSERT_LE(std::fabs(got - sum), bound)
               << "sequence " << s << " position " << t << " head " << h
@@ -216,7 +216,7 @@ const std::vector<Shape> &shapes() {
       {4, 2, 64, 0, OCTET_F16, OCTET_F16},
       {4, 2, 64, 0, OCTET_F16, OCTET_E4M3},
       {4, 2, 64, 0, OCTET_F32, OCTET_E4M3},
-      {4, 2, 64, 1, OCTET_F32, OCTET_BF16}, // only itself
+      {4, 2, 64, 1, OCTET_F32, OCTET_BF16},   // only itself
       {70, 1, 16, 0, OCTET_BF16, OCTET_BF16}, // a group wider than a task
   };
   return all;
@@ -301,8 +301,7 @@ TEST_P(Attention, LaterTokensNeverReachEarlierOnes) {
     const auto y = cache.run(pool, kernels(), cache.whole());
     const int64_t row = shape.qHeads * shape.dim;
     for (int64_t i = 0; i < y[0].count; ++i)
-      ASSERT_EQ(std::isnan(y[0].value(i)), i / row == 99)
-          << "row " << i / row;
+      ASSERT_EQ(std::isnan(y[0].value(i)), i / row == 99) << "row " << i / row;
   }
 }
 

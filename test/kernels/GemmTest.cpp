@@ -1,4 +1,5 @@
-//===- GemmTest.cpp - Products against double ---------------------------------===//
+//===- GemmTest.cpp - Products against double
+//---------------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -73,11 +74,11 @@ struct Operands {
       const int64_t rows = c.parts[p];
       n += rows;
       w.emplace_back(c.w, rows * c.k).randomize(random, 0.5f);
-      const int64_t count =
-          c.wScale == OCTET_SCALE_TENSOR    ? 1
-          : c.wScale == OCTET_SCALE_CHANNEL ? rows
-          : c.wScale == OCTET_SCALE_BLOCK   ? ceilDiv(rows, c.bn) * blocks
-                                            : 0;
+      const int64_t count = c.wScale == OCTET_SCALE_TENSOR    ? 1
+                            : c.wScale == OCTET_SCALE_CHANNEL ? rows
+                            : c.wScale == OCTET_SCALE_BLOCK
+                                ? ceilDiv(rows, c.bn) * blocks
+                                : 0;
       wScale.emplace_back();
       for (int64_t i = 0; i < count; ++i)
         wScale.back().push_back(scales(random));
@@ -149,8 +150,8 @@ struct Operands {
           double sum = 0, magnitude = 0;
           for (int64_t k = 0; k < c.k; ++k) {
             const int64_t b = c.bk ? k / c.bk : 0;
-            const double term = double(xv[i * c.k + k]) * wv[k] * xs(i, b) *
-                                ws(p, row, b);
+            const double term =
+                double(xv[i * c.k + k]) * wv[k] * xs(i, b) * ws(p, row, b);
             sum += term;
             magnitude += std::fabs(term);
           }
@@ -176,7 +177,7 @@ struct Operands {
 std::vector<Case> cases() {
   std::vector<Case> all;
   const std::vector<std::pair<int64_t, int64_t>> sizes = {
-      {1, 1},  {1, 64},  {2, 31},  {3, 100},  {4, 128},  {5, 65},
+      {1, 1},   {1, 64},  {2, 31},   {3, 100},  {4, 128},  {5, 65},
       {7, 200}, {9, 576}, {17, 257}, {66, 300}, {1, 2500}, {6, 1025}};
   const std::vector<std::vector<int64_t>> parts = {
       {1}, {16}, {33, 7}, {50, 3, 5}, {97}};
@@ -254,8 +255,8 @@ TEST_P(Gemm, B5_RowsAndThreadsDoNotMatter) {
     Operands operands(c, random);
     const Tensor whole = operands.run(one, kernels(), 0, c.m);
     for (rt::ThreadPool *pool : {&two, &three, &seven})
-      ASSERT_TRUE(sameBits(whole, operands.run(*pool, kernels(), 0, c.m),
-                           operands.n));
+      ASSERT_TRUE(
+          sameBits(whole, operands.run(*pool, kernels(), 0, c.m), operands.n));
     for (int64_t rows : {1, 2, 3, 4, 5, 8}) {
       for (int64_t first = 0; first < c.m; first += rows) {
         const int64_t count = std::min(rows, c.m - first);

@@ -1,4 +1,5 @@
-//===- LoadOpsTest.cpp - The arithmetic of loading ----------------------------===//
+//===- LoadOpsTest.cpp - The arithmetic of loading
+//----------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TestSupport.h"
 #include "runtime/cpu/LoadOps.h"
+#include "TestSupport.h"
 
 #include <limits>
 
@@ -70,7 +71,8 @@ TEST(LoadOps, W6_BadScalesAreFoundFirstFirst) {
   }
   Scales sentinel(OCTET_F32);
   sentinel.scale.set(0, std::numeric_limits<float>::lowest());
-  EXPECT_EQ(rt::checkScales(pool, sentinel.matrix).kind, rt::BadScale::Negative);
+  EXPECT_EQ(rt::checkScales(pool, sentinel.matrix).kind,
+            rt::BadScale::Negative);
 }
 
 TEST(LoadOps, W6_ZeroScaleOfAZeroBlockPasses) {
@@ -169,9 +171,11 @@ TEST(LoadOps, P6_RopeTable) {
     for (int i = 0; i < 3; ++i) {
       const float angle = static_cast<float>(p) * invFreq[i];
       EXPECT_EQ(out[p * 6 + i],
-                static_cast<float>(std::cos(static_cast<double>(angle))) * 1.25f);
+                static_cast<float>(std::cos(static_cast<double>(angle))) *
+                    1.25f);
       EXPECT_EQ(out[p * 6 + 3 + i],
-                static_cast<float>(std::sin(static_cast<double>(angle))) * 1.25f);
+                static_cast<float>(std::sin(static_cast<double>(angle))) *
+                    1.25f);
     }
   }
 }

@@ -1,4 +1,5 @@
-//===- TestSupport.h - Random operands and their values -----------*- C++ -*-===//
+//===- TestSupport.h - Random operands and their values -----------*- C++
+//-*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -163,9 +164,9 @@ inline ::testing::AssertionResult sameBits(const Tensor &a, const Tensor &b,
     return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure()
          << differing << " of " << a.count << " differ, first at ["
-         << first / columns << ", " << first % columns << "]: "
-         << a.value(first) << " (0x" << std::hex << a.bits(first) << ") and "
-         << b.value(first) << " (0x" << b.bits(first) << ")";
+         << first / columns << ", " << first % columns
+         << "]: " << a.value(first) << " (0x" << std::hex << a.bits(first)
+         << ") and " << b.value(first) << " (0x" << b.bits(first) << ")";
 }
 
 } // namespace octet::test

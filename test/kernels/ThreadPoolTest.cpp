@@ -1,4 +1,5 @@
-//===- ThreadPoolTest.cpp - Loops of all sizes on pools of all sizes ----------===//
+//===- ThreadPoolTest.cpp - Loops of all sizes on pools of all sizes
+//----------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

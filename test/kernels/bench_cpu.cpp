@@ -1,4 +1,5 @@
-//===- bench_cpu.cpp - How near the kernels come to the machine ---------------===//
+//===- bench_cpu.cpp - How near the kernels come to the machine
+//---------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -65,9 +66,9 @@ __attribute__((target("avx2"))) uint64_t readAll(const uint8_t *p) {
       const uint8_t *line = p + s * kStream + i;
       _mm_prefetch(reinterpret_cast<const char *>(line + 1024), _MM_HINT_T0);
       const auto *words = reinterpret_cast<const __m256i *>(line);
-      sum[s] = _mm256_xor_si256(
-          sum[s], _mm256_xor_si256(_mm256_load_si256(words),
-                                   _mm256_load_si256(words + 1)));
+      sum[s] = _mm256_xor_si256(sum[s],
+                                _mm256_xor_si256(_mm256_load_si256(words),
+                                                 _mm256_load_si256(words + 1)));
     }
   }
   const __m256i all = _mm256_xor_si256(_mm256_xor_si256(sum[0], sum[1]),
@@ -112,8 +113,12 @@ struct Product {
             fp8 ? OCTET_E4M3 : OCTET_BF16,
             OCTET_BF16,
             -1,
-            kind == Block ? OCTET_SCALE_BLOCK : fp8 ? OCTET_SCALE_CHANNEL : OCTET_SCALE_NONE,
-            kind == Block ? OCTET_SCALE_BLOCK : fp8 ? OCTET_SCALE_CHANNEL : OCTET_SCALE_NONE};
+            kind == Block ? OCTET_SCALE_BLOCK
+            : fp8         ? OCTET_SCALE_CHANNEL
+                          : OCTET_SCALE_NONE,
+            kind == Block ? OCTET_SCALE_BLOCK
+            : fp8         ? OCTET_SCALE_CHANNEL
+                          : OCTET_SCALE_NONE};
     xScale.assign(m * blocks, 0.5f);
     wScale.assign(n * blocks, 0.5f);
     x.assign(m * k * (fp8 ? 1 : 2), 0x38);
@@ -124,15 +129,15 @@ struct Product {
     const int64_t copies = cached ? 1 : kBufferBytes / weightBytes;
     octet_weight w{};
     w.num_parts = 1;
-    w.parts[0] = {weights() + turn % copies * weightBytes, wScale.data(), desc.n,
-                  -1, -1};
+    w.parts[0] = {weights() + turn % copies * weightBytes, wScale.data(),
+                  desc.n, -1, -1};
     rt::kernelTable(level).gemm(pool, desc, m, x.data(), xScale.data(), w,
                                 nullptr, y.data());
   }
 };
 
-void product(benchmark::State &state, Kind kind, int64_t m, int64_t n, int64_t k,
-             int threads, bool cached = false) {
+void product(benchmark::State &state, Kind kind, int64_t m, int64_t n,
+             int64_t k, int threads, bool cached = false) {
   rt::ThreadPool pool(threads);
   Product p(kind, m, n, k);
   p.cached = cached;
@@ -149,7 +154,8 @@ void product(benchmark::State &state, Kind kind, int64_t m, int64_t n, int64_t k
   const double seconds = (now() - start) / static_cast<double>(runs);
   state.counters["GFLOP/s"] = 2e-9 * static_cast<double>(m * n * k) / seconds;
   if (m <= 8) {
-    state.counters["GB/s"] = 1e-9 * static_cast<double>(p.weightBytes) / seconds;
+    state.counters["GB/s"] =
+        1e-9 * static_cast<double>(p.weightBytes) / seconds;
     state.counters["probe"] = 1e-9 * bandwidth;
     state.counters["share"] =
         static_cast<double>(p.weightBytes) / seconds / bandwidth;
@@ -176,7 +182,7 @@ void attention(benchmark::State &state, int32_t kvType, int64_t rows,
   batch.num_sequences = 1;
   batch.sequences = &sequence;
   std::vector<uint16_t> q(rows * qHeads * dim, 0x3C00), y(q.size());
-  octet_attention_desc desc{"bench",    qHeads, kvHeads, dim,     0,
+  octet_attention_desc desc{"bench",    qHeads, kvHeads, dim, 0,
                             OCTET_BF16, kvType, 0.08f,   0};
   const float scale = 0.5f;
   // Layers one after the other, as a step has them.
@@ -238,14 +244,15 @@ int main(int argc, char **argv) {
     add("dispatch" + suffix, [t](benchmark::State &s) { dispatch(s, t); });
     for (Kind kind : {BF16, Channel, Block}) {
       for (int64_t m : {1, 4})
-        add(std::string("cached/") + kKindNames[kind] + "/" + std::to_string(m) +
-                "x128x2048" + suffix,
+        add(std::string("cached/") + kKindNames[kind] + "/" +
+                std::to_string(m) + "x128x2048" + suffix,
             [=](benchmark::State &s) {
               product(s, kind, m, 128, 2048, t, /*cached=*/true);
             });
       for (int64_t m : {1, 4, 8, 32, 512}) {
         for (auto [n, k] : {std::pair<int64_t, int64_t>{5632, 2048},
-                            {2048, 5632}, {1536, 576}}) {
+                            {2048, 5632},
+                            {1536, 576}}) {
           const std::string name =
               std::string(m <= 8 ? "decode/" : "prefill/") + kKindNames[kind] +
               "/" + std::to_string(m) + "x" + std::to_string(n) + "x" +
@@ -257,13 +264,21 @@ int main(int argc, char **argv) {
     for (int32_t type : {int32_t(OCTET_BF16), int32_t(OCTET_E4M3)}) {
       const std::string kv = type == OCTET_BF16 ? "/bf16" : "/e4m3";
       add("attention/decode" + kv + "/1024x32/4x64" + suffix,
-          [=](benchmark::State &s) { attention(s, type, 1, 1024, 32, 4, 64, t); });
+          [=](benchmark::State &s) {
+            attention(s, type, 1, 1024, 32, 4, 64, t);
+          });
       add("attention/decode" + kv + "/1024x9/3x64" + suffix,
-          [=](benchmark::State &s) { attention(s, type, 1, 1024, 9, 3, 64, t); });
+          [=](benchmark::State &s) {
+            attention(s, type, 1, 1024, 9, 3, 64, t);
+          });
       add("attention/decode" + kv + "/8192x32/8x128" + suffix,
-          [=](benchmark::State &s) { attention(s, type, 1, 8192, 32, 8, 128, t); });
+          [=](benchmark::State &s) {
+            attention(s, type, 1, 8192, 32, 8, 128, t);
+          });
       add("attention/prefill" + kv + "/512x32/4x64" + suffix,
-          [=](benchmark::State &s) { attention(s, type, 512, 512, 32, 4, 64, t); });
+          [=](benchmark::State &s) {
+            attention(s, type, 512, 512, 32, 4, 64, t);
+          });
     }
   }
   benchmark::Initialize(&argc, argv);

@@ -78,8 +78,8 @@ TEST(Numerics, N1_AllE4M3Codes) {
 TEST(Numerics, N2_MidpointsOfE4M3RoundToEven) {
   for (uint32_t code = 0; code < 0x7E; ++code) {
     // Exact in float: neighbours share at most one more bit.
-    const float middle = static_cast<float>(
-        (valueOf(code, 4, 3) + valueOf(code + 1, 4, 3)) / 2);
+    const float middle =
+        static_cast<float>((valueOf(code, 4, 3) + valueOf(code + 1, 4, 3)) / 2);
     const uint8_t even = static_cast<uint8_t>(code % 2 == 0 ? code : code + 1);
     EXPECT_EQ(encodeE4M3(middle), even) << code;
     EXPECT_EQ(encodeE4M3(-middle), even | 0x80) << code;
@@ -139,8 +139,8 @@ TEST(Numerics, AllBF16AndF16CodesRoundTrip) {
 
 TEST(Numerics, MidpointsOfBF16AndF16RoundToEven) {
   for (uint32_t code = 0; code < 0x7F7F; ++code) {
-    const float middle = static_cast<float>(
-        (valueOf(code, 8, 7) + valueOf(code + 1, 8, 7)) / 2);
+    const float middle =
+        static_cast<float>((valueOf(code, 8, 7) + valueOf(code + 1, 8, 7)) / 2);
     const uint16_t even =
         static_cast<uint16_t>(code % 2 == 0 ? code : code + 1);
     EXPECT_EQ(encodeBF16(middle), even);
@@ -166,7 +166,7 @@ TEST(Numerics, OverflowOfBF16AndF16) {
   EXPECT_EQ(encodeF16(65519.996f), 0x7BFF);
   EXPECT_EQ(encodeF16(65520.0f), 0x7C00);
   EXPECT_EQ(encodeF16(-1e30f), 0xFC00);
-  EXPECT_EQ(encodeF16(0x1p-25f), 0);          // a tie, to even
+  EXPECT_EQ(encodeF16(0x1p-25f), 0); // a tie, to even
   EXPECT_EQ(encodeF16(0x1.000002p-25f), 1);
   EXPECT_EQ(encodeBF16(std::numeric_limits<float>::max()), 0x7F80);
   EXPECT_EQ(encodeBF16(0x1.FEFFFEp127f), 0x7F7F);
@@ -187,8 +187,9 @@ TEST(Numerics, N4_UE8M0RoundsUp) {
 
   std::mt19937 random(4);
   for (int trial = 0; trial < 100000; ++trial) {
-    const float amax = std::ldexp(1.0f + static_cast<float>(random()) * 0x1p-32f,
-                                  static_cast<int>(random() % 80) - 40);
+    const float amax =
+        std::ldexp(1.0f + static_cast<float>(random()) * 0x1p-32f,
+                   static_cast<int>(random() % 80) - 40);
     const double exact = dynamicScale(amax);
     const double power = decodeUE8M0(encodeUE8M0Scale(amax));
     EXPECT_GE(power, exact) << amax; // ceil: nothing overflows 448
@@ -212,8 +213,8 @@ TEST(Numerics, W4_RaggedGroupsOfRows) {
   for (int64_t r = 0; r < m; ++r) {
     for (int64_t c = 0; c < k; ++c) {
       float amax = 0;
-      for (int64_t i = c / group * group; i < std::min(k, (c / group + 1) * group);
-           ++i)
+      for (int64_t i = c / group * group;
+           i < std::min(k, (c / group + 1) * group); ++i)
         amax = std::max(amax, std::fabs(x[r * k + i]));
       EXPECT_EQ(scale[r * 3 + c / group], amax / 448.0f);
       EXPECT_EQ(q[r * k + c], nearestE4M3(x[r * k + c] / (amax / 448.0f)));
@@ -245,8 +246,9 @@ TEST(Numerics, W1_W4_RaggedBlocks) {
       EXPECT_EQ(s, amax / 448.0f) << r << ' ' << c;
       // N5: half a unit in the last place of a 3-bit mantissa, or half a
       // subnormal step; the division and product by s add two ulps of float.
-      const float bound = std::max(std::fabs(w[r * k + c]) * 0x1p-4f,
-                                   s * 0x1p-10f) * (1 + 0x1p-20f);
+      const float bound =
+          std::max(std::fabs(w[r * k + c]) * 0x1p-4f, s * 0x1p-10f) *
+          (1 + 0x1p-20f);
       EXPECT_LE(std::fabs(back[r * k + c] - w[r * k + c]), bound);
     }
   }

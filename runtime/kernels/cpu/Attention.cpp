@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   s[t] = (q . k[t]) (scale k_scale)     visible t only: t <= pos, t > pos - window
-//   y    = sum_t round(exp(s[t] - max)) v[t]  (v_scale / sum_t exp(s[t] - max))            (P11, P8)
+//   s[t] = (q . k[t]) (scale k_scale)    for visible t: t <= pos, t > pos - window       (P8)
+//   y    = sum_t round(exp(s[t] - max)) v[t]  (v_scale / sum_t exp(s[t] - max))          (P11)
 //
 //   operand   shape                                     types                  contiguous
 //   q, y      [T, q_heads, head_dim]                    F32, BF16, F16         head_dim
@@ -70,9 +70,9 @@ struct Task {
 
 /// The scratch of a task.
 struct State {
-  VI *x;        // queries, [kTaskQueries][words / 16]
-  VI *keys;     // a page, [words][kVectors]: word w of 16 keys in each vector
-  VI *values;   // a page, [key steps][padded / 16]
+  VI *x;         // queries, [kTaskQueries][words / 16]
+  VI *keys;      // a page, [words][kVectors]: word w of 16 keys in each vector
+  VI *values;    // a page, [key steps][padded / 16]
   float *scores; // [kTaskQueries][kPage], then probabilities
   float *part;   // of a split: [kTaskQueries][padded + 16], result, then maximum and sum
   float *whole;  // of the queries, the same shape
@@ -99,8 +99,12 @@ Task findTask(const Problem &p, int64_t index) {
     }
     // The last tile of a prompt sees most keys: it goes first.
     const int64_t tile = tiles - 1 - index / p.desc.kv_heads;
-    Task task{&sequence, index % p.desc.kv_heads, tile * kTaskQueries,
-              minOf((tile + 1) * kTaskQueries, sequence.num_rows * p.group), 0, 0};
+    Task task{&sequence,
+              index % p.desc.kv_heads,
+              tile * kTaskQueries,
+              minOf((tile + 1) * kTaskQueries, sequence.num_rows * p.group),
+              0,
+              0};
     const int64_t split = kSplitPages * kPage;
     task.firstSplit = firstVisible(p, positionOf(p, task, task.begin)) / split;
     task.splits = positionOf(p, task, task.end - 1) / split + 1 - task.firstSplit;
@@ -160,7 +164,8 @@ static void packKeys(const Problem &p, const T *keys, int64_t count, VI *out) {
 /// scores[i][t] = x[i] . key[t] for MR queries and the keys of a page: one accumulator each, words
 /// ascending.
 template <typename Family, int MR>
-static void scoreTile(const VI *x, int64_t rowVectors, const VI *keys, int64_t words, float *scores) {
+static void scoreTile(const VI *x, int64_t rowVectors, const VI *keys, int64_t words,
+                      float *scores) {
   VF acc[MR][kVectors];
   for (int i = 0; i < MR; ++i)
     for (int v = 0; v < kVectors; ++v)
@@ -216,11 +221,12 @@ OCTET_INLINE VF roundTo(int32_t type, VF v) {
   return widen(reinterpret_cast<const F16 *>(&h));
 }
 
-/// Turns the scores of keys [begin, end) of a page into rounded probabilities (0 for the others; BF16
-/// if kPairs, in the first half of their place) and brings result, maximum and sum to the new
+/// Turns the scores of keys [begin, end) of a page into rounded probabilities (0 for the others;
+/// BF16 if kPairs, in the first half of their place) and brings result, maximum and sum to the new
 /// maximum.
 template <bool kPairs>
-static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t end, float *result) {
+static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t end,
+                        float *result) {
   constexpr VI kLanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   const VF infinity = splat(__builtin_inff());
   VF s[4];
@@ -256,8 +262,9 @@ static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t 
 // Probabilities times values: lanes are columns
 //===----------------------------------------------------------------------===//
 
-/// Keys [begin, end) of a page of V, as the family multiplies them: F32 rows, or the words (key 2 i,
-/// key 2 i + 1) of each column. Zeros behind head_dim; of a pair that is cut, the other key is zero.
+/// Keys [begin, end) of a page of V, as the family multiplies them: F32 rows, or the words (key 2
+/// i, key 2 i + 1) of each column. Zeros behind head_dim; of a pair that is cut, the other key is
+/// zero.
 template <typename Family, typename T>
 static void packValues(const Problem &p, const T *values, int64_t begin, int64_t end, VI *out) {
   constexpr int S = Family::kSteps;
@@ -290,8 +297,8 @@ static void packValues(const Problem &p, const T *values, int64_t begin, int64_t
   }
 }
 
-/// results[i] += sum over keys [begin, end), ascending, of probability[i] * value, for MR queries that
-/// see the same keys of the page.
+/// results[i] += sum over keys [begin, end), ascending, of probability[i] * value, for MR queries
+/// that see the same keys of the page.
 template <typename Family, int MR>
 static void addValues(const float *scores, const VI *values, int64_t vectors, int64_t begin,
                       int64_t end, float *results, int64_t resultStride) {
@@ -406,11 +413,13 @@ static void runSplit(const Problem &p, const Task &task, int64_t split, const St
       begin[i] = maxOf<int64_t>(0, firstVisible(p, position) - start);
       end[i] = minOf(kPage, position + 1 - start);
       if (begin[i] < end[i])
-        softmaxPage<Family::kSteps == 2>(p, state.scores + i * kPage, begin[i], end[i], part + i * ld);
+        softmaxPage<Family::kSteps == 2>(p, state.scores + i * kPage, begin[i], end[i],
+                                         part + i * ld);
     }
     for (int64_t i = 0, run; i < queries; i += run) {
       run = 1;
-      while (run < kTileQ && i + run < queries && begin[i + run] == begin[i] && end[i + run] == end[i])
+      while (run < kTileQ && i + run < queries && begin[i + run] == begin[i] &&
+             end[i + run] == end[i])
         ++run;
       if (begin[i] < end[i])
         addValuesTo<Family>(run, state.scores + i * kPage, state.values, p.padded / 16, begin[i],
@@ -450,8 +459,8 @@ static void writeResult(const Problem &p, const Task &task, const float *whole) 
     const int64_t row = task.sequence->first_row + q / p.group;
     const int64_t head = task.head * p.group + q % p.group;
     for (int64_t c = 0; c < d; c += 16)
-      narrowTo(p.y, (row * p.desc.q_heads + head) * d + c, p.desc.type, load<VF>(result + c) * factor,
-               minOf<int64_t>(16, d - c));
+      narrowTo(p.y, (row * p.desc.q_heads + head) * d + c, p.desc.type,
+               load<VF>(result + c) * factor, minOf<int64_t>(16, d - c));
   }
 }
 
@@ -464,8 +473,8 @@ static void packQueries(const Problem &p, const Task &task, VI *out) {
     const int64_t row = task.sequence->first_row + query / p.group;
     const int64_t head = task.head * p.group + query % p.group;
     for (int64_t c = 0; c < p.map.chunks; ++c, out += Family::kSteps)
-      expandChunk<Family, T>(q + (row * p.desc.q_heads + head) * d + p.map.begin(c), p.map.length(c),
-                             out);
+      expandChunk<Family, T>(q + (row * p.desc.q_heads + head) * d + p.map.begin(c),
+                             p.map.length(c), out);
   }
 }
 

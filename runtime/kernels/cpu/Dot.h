@@ -12,15 +12,16 @@
 //
 // A chunk is 64 elements of K, the last of a block or row filled up with zeros. Each (i, j) has one
 // accumulator of 16 lanes, whatever the tile; a segment is at most kSegmentChunks chunks, or the
-// whole blocks that fit in, and its sum is added to y in FP32. With block scales (N6) the lanes of a
-// block's partial are multiplied by sx * sw and added to the accumulator, one rounding.
-// So no result depends on the tile, the rows beside it, or the thread.
+// whole blocks that fit in, and its sum is added to y in FP32. With block scales (N6) the lanes of
+// a block's partial are multiplied by sx * sw and added to the accumulator, one rounding. So no
+// result depends on the tile, the rows beside it, or the thread.
 //
 // Two families:
 //   Fma   operands widened to F32, fused multiply-add; lane l takes element 16 s + l of step s.
 //   Dot   operands exact in BF16 (BF16 or E4M3), VDPBF16PS, at level bf16 only; lane l takes the
-//         pair 2 l, 2 l + 1 of step s. E4M3 weights come in the order that their look-up leaves them
-//         (kPermuted); x is packed in the order of w. The instruction reads subnormal BF16 as zero.
+//         pair 2 l, 2 l + 1 of step s. E4M3 weights come in the order that their look-up leaves
+//         them (kPermuted); x is packed in the order of w. The instruction reads subnormal BF16 as
+//         zero.
 //
 // A third family (AMX tiles) would bring its own Step and pack functions and the same loop over
 // segments.
@@ -94,29 +95,30 @@ constexpr bool kPermuted<E4M3> = true;
 
 OCTET_INLINE void permuteChunk(VI v[2]) {
   const VH a = (VH)v[0], b = (VH)v[1];
-  v[0] = (VI)__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 32,
-                                     33, 34, 35, 36, 37, 38, 39, 48, 49, 50, 51, 52, 53, 54, 55);
+  v[0] =
+      (VI)__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23, 32,
+                                  33, 34, 35, 36, 37, 38, 39, 48, 49, 50, 51, 52, 53, 54, 55);
   v[1] = (VI)__builtin_shufflevector(a, b, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30,
                                      31, 40, 41, 42, 43, 44, 45, 46, 47, 56, 57, 58, 59, 60, 61, 62,
                                      63);
 }
 OCTET_INLINE void unpermuteChunk(VI v[2]) {
   const VH a = (VH)v[0], b = (VH)v[1];
-  v[0] = (VI)__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 32, 33, 34, 35, 36, 37, 38, 39, 8,
-                                     9, 10, 11, 12, 13, 14, 15, 40, 41, 42, 43, 44, 45, 46, 47);
-  v[1] = (VI)__builtin_shufflevector(a, b, 16, 17, 18, 19, 20, 21, 22, 23, 48, 49, 50, 51, 52, 53, 54,
-                                     55, 24, 25, 26, 27, 28, 29, 30, 31, 56, 57, 58, 59, 60, 61, 62,
-                                     63);
+  v[0] = (VI)__builtin_shufflevector(a, b, 0, 1, 2, 3, 4, 5, 6, 7, 32, 33, 34, 35, 36, 37, 38, 39,
+                                     8, 9, 10, 11, 12, 13, 14, 15, 40, 41, 42, 43, 44, 45, 46, 47);
+  v[1] = (VI)__builtin_shufflevector(a, b, 16, 17, 18, 19, 20, 21, 22, 23, 48, 49, 50, 51, 52, 53,
+                                     54, 55, 24, 25, 26, 27, 28, 29, 30, 31, 56, 57, 58, 59, 60, 61,
+                                     62, 63);
 }
 
 /// The 16-bit halves of a and b in turn: (a0, b0), (a1, b1), …
 OCTET_INLINE void interleaveHalves(VI a, VI b, VI &low, VI &high) {
   const VH x = (VH)a, y = (VH)b;
-  low = (VI)__builtin_shufflevector(x, y, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40,
-                                    9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
-  high = (VI)__builtin_shufflevector(x, y, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23,
-                                     55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31,
-                                     63);
+  low = (VI)__builtin_shufflevector(x, y, 0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8,
+                                    40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47);
+  high = (VI)__builtin_shufflevector(x, y, 16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54,
+                                     23, 55, 24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62,
+                                     31, 63);
 }
 
 struct DotFamily {
@@ -177,8 +179,9 @@ struct ChunkMap {
     blocks = ceilDiv(k, block);
     chunksPerBlock = ceilDiv(block, kChunk);
     chunks = blocks ? (blocks - 1) * chunksPerBlock + ceilDiv(k - (blocks - 1) * block, kChunk) : 0;
-    segmentChunks = blocks <= 1 ? kSegmentChunks
-                                : maxOf<int64_t>(1, kSegmentChunks / chunksPerBlock) * chunksPerBlock;
+    segmentChunks = blocks <= 1
+                        ? kSegmentChunks
+                        : maxOf<int64_t>(1, kSegmentChunks / chunksPerBlock) * chunksPerBlock;
   }
   /// The first element of a chunk and how many it has.
   int64_t begin(int64_t chunk) const {
@@ -206,8 +209,8 @@ OCTET_INLINE void expandChunk(const T *p, int64_t count, VI *out) {
   Family::template expandLike<W>(copy, out);
 }
 
-/// Packs chunks [firstChunk, endChunk) of `rows` rows of `stride` elements into [cdiv(rows, tile)][chunk][tile]
-/// [kSteps] vectors, rows behind the last as zeros.
+/// Packs chunks [firstChunk, endChunk) of `rows` rows of `stride` elements into [cdiv(rows,
+/// tile)][chunk][tile] [kSteps] vectors, rows behind the last as zeros.
 template <typename Family, typename W, typename T>
 static void packRows(const T *p, int64_t rows, int64_t stride, int64_t tile, const ChunkMap &map,
                      int64_t firstChunk, int64_t endChunk, VI *out) {
@@ -249,8 +252,8 @@ struct DirectRows {
   static constexpr bool kStepwise = false;
 
   /// Fetches into the second-level cache what comes kAheadBytes later in memory, line after line:
-  /// rows lie one after the other, and the processor's own prefetchers follow one long stream better
-  /// than NR short ones (bench_cpu, decode: 10 -> 19 GB/s for rows of 2 KiB).
+  /// rows lie one after the other, and the processor's own prefetchers follow one long stream
+  /// better than NR short ones (bench_cpu, decode: 10 -> 19 GB/s for rows of 2 KiB).
   OCTET_INLINE void prefetch(const DirectRows &w, int64_t chunk) {
     constexpr int64_t kBytes = NR * kChunk * static_cast<int64_t>(sizeof(T));
     const char *p = reinterpret_cast<const char *>(w.row[0]) + kAheadBytes + chunk * kBytes;
@@ -271,9 +274,9 @@ struct TileScales {
   int64_t stride;
 };
 
-/// The segment [first, first + chunks) of x rows i times w rows j, stored if it is the first and added
-/// otherwise: to out[j * ld + i] for packed rows of W, to out[i * ld + j] for direct ones.
-/// x is [chunk][MR][kSteps], from the row's beginning.
+/// The segment [first, first + chunks) of x rows i times w rows j, stored if it is the first and
+/// added otherwise: to out[j * ld + i] for packed rows of W, to out[i * ld + j] for direct ones. x
+/// is [chunk][MR][kSteps], from the row's beginning.
 template <typename Family, int MR, int NR, bool kBlocked, typename Rows>
 OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chunks,
                           int64_t chunksPerBlock, const TileScales<NR> &scales, float *out,

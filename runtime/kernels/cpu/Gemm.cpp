@@ -6,8 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   block scales        y[i,j] = round( sum_b sx[i,b] sw[row(j),b] sum_{k in b} x[i,k] w[j,k] + bias[j] )  (N6)
-//   other scales, none  y[i,j] = round( (sum_k x[i,k] w[j,k]) (sx[i] sw[j]) + bias[j] )                    (N6b)
+//   block scales        y[i,j] = round( sum_b sx[i,b] sw[row(j),b] sum_{k in b} x[i,k] w[j,k] +
+//   bias[j] )  (N6) other scales, none  y[i,j] = round( (sum_k x[i,k] w[j,k]) (sx[i] sw[j]) +
+//   bias[j] )                    (N6b)
 //
 //   operand   shape             types                  contiguous  aligned to
 //   x         [m, k]            F32, BF16, F16, E4M3   k           its element
@@ -18,9 +19,10 @@
 // Sums are FP32, in the order of Dot.h; y is rounded once. K, N and the last block may be ragged
 // (W4), a part may have any number of rows and starts its own scale rows (W5b).
 //
-// Up to kDirectRows rows of x, each thread reads its rows of W from memory once, as they lie (decode:
-// bound by memory), kDirectTile rows of x at a time. Above, a thread widens kPanelRows rows of W into scratch and multiplies them by tiles of
-// x that were packed once (prefill: bound by arithmetic). Both add in the same order.
+// Up to kDirectRows rows of x, each thread reads its rows of W from memory once, as they lie
+// (decode: bound by memory), kDirectTile rows of x at a time. Above, a thread widens kPanelRows
+// rows of W into scratch and multiplies them by tiles of x that were packed once (prefill: bound by
+// arithmetic). Both add in the same order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -199,7 +201,8 @@ struct Finish {
   }
 };
 
-/// For sums [columns of the panel][ld rows], in squares of 16; reads 16 rows even of the last square.
+/// For sums [columns of the panel][ld rows], in squares of 16; reads 16 rows even of the last
+/// square.
 static void finishColumns(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
                           const float *sums, int64_t ld) {
   Finish finish(problem, panel);
@@ -290,7 +293,8 @@ static void directTiles(const Problem &problem, const VI *x, int64_t rows, int64
 }
 
 template <typename Family, typename W>
-static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_t rows, int64_t m0) {
+static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_t rows,
+                   int64_t m0) {
   const int64_t bytes =
       maxOf<int64_t>(1, kUnitRows * problem.desc.k * static_cast<int64_t>(sizeof(W)));
   auto units = [&](int64_t begin, int64_t end) {
@@ -302,24 +306,24 @@ static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_
         directTiles<Family, W, false>(problem, x, rows, m0, panel);
     }
   };
-  pool.parallelChunks(countPanels(problem.w, kUnitRows), maxOf<int64_t>(1, kDirectChunkBytes / bytes),
-                      units);
+  pool.parallelChunks(countPanels(problem.w, kUnitRows),
+                      maxOf<int64_t>(1, kDirectChunkBytes / bytes), units);
 }
 
 //===----------------------------------------------------------------------===//
 // Many rows: W widened into panels
 //===----------------------------------------------------------------------===//
 
-/// Rows [row, row + padded) of x, packed for panels: [segment][tile][chunk][kTileM][kSteps], so that a
-/// pass over a segment reads one piece of memory.
+/// Rows [row, row + padded) of x, packed for panels: [segment][tile][chunk][kTileM][kSteps], so
+/// that a pass over a segment reads one piece of memory.
 struct PackedX {
   const VI *p;
   int64_t row;
   int64_t padded; // rows, whole tiles
 };
 
-/// One segment of K of a panel: `w` packed in tiles, times rows [0, rows) of `x`, packed in tiles too,
-/// to sums [column][ld].
+/// One segment of K of a panel: `w` packed in tiles, times rows [0, rows) of `x`, packed in tiles
+/// too, to sums [column][ld].
 template <typename Family, bool kBlocked>
 static void multiplySegment(const Problem &problem, const VI *x, int64_t rows, const Panel &panel,
                             const VI *w, int64_t first, int64_t count,
@@ -337,9 +341,9 @@ static void multiplySegment(const Problem &problem, const VI *x, int64_t rows, c
         if constexpr (kBlocked)
           for (int r = 0; r < NR; ++r)
             scales.row[r] = rowScales[minOf(j + r, panel.rows - 1)] + i;
-        dotTile<Family, kTileM, NR, kBlocked>(x + (i * count - first * kTileM) * Family::kSteps, tile,
-                                              first, count, problem.map.chunksPerBlock, scales, sums + j * ld + i,
-                                              ld);
+        dotTile<Family, kTileM, NR, kBlocked>(x + (i * count - first * kTileM) * Family::kSteps,
+                                              tile, first, count, problem.map.chunksPerBlock,
+                                              scales, sums + j * ld + i, ld);
       }
     }
   }
@@ -367,8 +371,9 @@ static void multiplyPanel(const Problem &problem, const PackedX &x, int64_t row,
   do {
     const int64_t count = minOf(map.segmentChunks, map.chunks - first);
     packRows<Family, W>(data, panel.rows, k, NR, map, first, first + count, w);
-    multiplySegment<Family, kBlocked>(problem, x.p + (first * x.padded + row * count) * Family::kSteps,
-                                      rows, panel, w, first, count, rowScales, ld, sums, ld);
+    multiplySegment<Family, kBlocked>(problem,
+                                      x.p + (first * x.padded + row * count) * Family::kSteps, rows,
+                                      panel, w, first, count, rowScales, ld, sums, ld);
     first += count;
   } while (first < map.chunks);
   finishColumns(problem, panel, x.row + row, rows, sums, ld);
@@ -379,7 +384,8 @@ static void packed(ThreadPool &pool, const Problem &problem, const PackedX &x, i
   const int64_t panels = countPanels(problem.w, kPanelRows);
   const int64_t passes = ceilDiv(rows, kPassRows);
   // Fewer panels than threads can share: split the rows of x too, at the price of widening twice.
-  const int64_t splits = minOf(passes, ceilDiv(2 * int64_t(pool.size()), maxOf<int64_t>(panels, 1)));
+  const int64_t splits =
+      minOf(passes, ceilDiv(2 * int64_t(pool.size()), maxOf<int64_t>(panels, 1)));
   const int64_t splitRows = ceilDiv(passes, splits) * kPassRows;
   auto tasks = [&](int64_t begin, int64_t end) {
     for (int64_t t = begin; t < end; ++t) {
@@ -411,18 +417,19 @@ static void run(ThreadPool &pool, const Problem &problem) {
     const int64_t rows = minOf(kPackedRows, problem.m - m0);
     const X *first = x + m0 * k;
     if (rows <= kDirectRows && map.contiguous()) {
-      VI *xs = static_cast<VI *>(ThreadPool::callerScratch().get(
-          static_cast<size_t>(rows * rowVectors) * sizeof(VI)));
+      VI *xs = static_cast<VI *>(
+          ThreadPool::callerScratch().get(static_cast<size_t>(rows * rowVectors) * sizeof(VI)));
       for (int64_t i = 0; i < rows; i += kDirectTile) {
         const int64_t count = minOf<int64_t>(kDirectTile, rows - i);
-        packRows<Family, W>(first + i * k, count, k, count, map, 0, map.chunks, xs + i * rowVectors);
+        packRows<Family, W>(first + i * k, count, k, count, map, 0, map.chunks,
+                            xs + i * rowVectors);
       }
       direct<Family, W>(pool, problem, xs, rows, m0);
       continue;
     }
     const int64_t padded = ceilDiv(rows, kTileM) * kTileM;
-    VI *xs = static_cast<VI *>(ThreadPool::callerScratch().get(
-        static_cast<size_t>(padded * rowVectors) * sizeof(VI)));
+    VI *xs = static_cast<VI *>(
+        ThreadPool::callerScratch().get(static_cast<size_t>(padded * rowVectors) * sizeof(VI)));
     auto pack = [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const int64_t i = t * kTileM;

@@ -100,12 +100,15 @@ typedef float VF4 __attribute__((vector_size(16)));
 OCTET_INLINE VF4 sumLanes4(VF a, VF b, VF c, VF d) {
 #define OCTET_LOW8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
 #define OCTET_HIGH8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
-  const VF ab = __builtin_shufflevector(a, b, OCTET_LOW8) + __builtin_shufflevector(a, b, OCTET_HIGH8);
-  const VF cd = __builtin_shufflevector(c, d, OCTET_LOW8) + __builtin_shufflevector(c, d, OCTET_HIGH8);
+  const VF ab =
+      __builtin_shufflevector(a, b, OCTET_LOW8) + __builtin_shufflevector(a, b, OCTET_HIGH8);
+  const VF cd =
+      __builtin_shufflevector(c, d, OCTET_LOW8) + __builtin_shufflevector(c, d, OCTET_HIGH8);
 #undef OCTET_LOW8
 #undef OCTET_HIGH8
-  VF v = __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
-         __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
+  VF v =
+      __builtin_shufflevector(ab, cd, 0, 1, 2, 3, 8, 9, 10, 11, 16, 17, 18, 19, 24, 25, 26, 27) +
+      __builtin_shufflevector(ab, cd, 4, 5, 6, 7, 12, 13, 14, 15, 20, 21, 22, 23, 28, 29, 30, 31);
   v += __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
   v += __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
   return __builtin_shufflevector(v, v, 0, 4, 8, 12);
@@ -114,10 +117,14 @@ OCTET_INLINE VF4 sumLanes4(VF a, VF b, VF c, VF d) {
 OCTET_INLINE float sumLanes(VF v) { return sumLanes4(v, v, v, v)[0]; }
 
 OCTET_INLINE float maxOfLanes(VF v) {
-  v = maxLanes(v, __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
-  v = maxLanes(v, __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
-  v = maxLanes(v, __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
-  v = maxLanes(v, __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+  v = maxLanes(v,
+               __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+  v = maxLanes(v,
+               __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+  v = maxLanes(v,
+               __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+  v = maxLanes(v,
+               __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
   return v[0];
 }
 
@@ -125,17 +132,17 @@ OCTET_INLINE float maxOfLanes(VF v) {
 OCTET_INLINE void transposeWords(VI v[16]) {
   VI t[16];
   for (int i = 0; i < 16; i += 2) {
-    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13,
-                                   29);
-    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14,
-                                       30, 15, 31);
+    t[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28,
+                                   13, 29);
+    t[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27,
+                                       14, 30, 15, 31);
   }
   for (int i = 0; i < 16; i += 4) {
     for (int j = 0; j < 2; ++j) {
-      v[i + 2 * j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8, 9,
-                                             24, 25, 12, 13, 28, 29);
-      v[i + 2 * j + 1] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 18, 19, 6, 7, 22, 23, 10,
-                                                 11, 26, 27, 14, 15, 30, 31);
+      v[i + 2 * j] = __builtin_shufflevector(t[i + j], t[i + j + 2], 0, 1, 16, 17, 4, 5, 20, 21, 8,
+                                             9, 24, 25, 12, 13, 28, 29);
+      v[i + 2 * j + 1] = __builtin_shufflevector(t[i + j], t[i + j + 2], 2, 3, 18, 19, 6, 7, 22, 23,
+                                                 10, 11, 26, 27, 14, 15, 30, 31);
     }
   }
   // v[4 g + c] has words c, c + 4, c + 8, c + 12 of rows 4 g .. 4 g + 3, a quarter each.
@@ -176,12 +183,15 @@ struct E4M3 {
 };
 
 OCTET_INLINE VF widen(const F32 *p) { return load<VF>(p); }
-OCTET_INLINE VF widen(const BF16 *p) { return (VF)(__builtin_convertvector(load<VH16>(p), VI) << 16); }
+OCTET_INLINE VF widen(const BF16 *p) {
+  return (VF)(__builtin_convertvector(load<VH16>(p), VI) << 16);
+}
 OCTET_INLINE VF widen(const F16 *p) {
 #if defined(__AVX512F__)
   return (VF)_mm512_cvtph_ps(load<__m256i>(p));
 #else
-  const __m256 halves[2] = {_mm256_cvtph_ps(load<__m128i>(p)), _mm256_cvtph_ps(load<__m128i>(p + 8))};
+  const __m256 halves[2] = {_mm256_cvtph_ps(load<__m128i>(p)),
+                            _mm256_cvtph_ps(load<__m128i>(p + 8))};
   return load<VF>(halves);
 #endif
 }
@@ -292,8 +302,8 @@ OCTET_INLINE VF widenFrom(const void *base, int64_t index, int32_t type, int64_t
 // Functions
 //===----------------------------------------------------------------------===//
 
-/// e^x for x <= 0, within 1 ulp; 0 below -87.3 (where the result leaves the normal range); NaN stays
-/// NaN. Range reduction by ln 2 in two parts, then Cephes' polynomial.
+/// e^x for x <= 0, within 1 ulp; 0 below -87.3 (where the result leaves the normal range); NaN
+/// stays NaN. Range reduction by ln 2 in two parts, then Cephes' polynomial.
 OCTET_INLINE VF expNonPositive(VF x) {
   const VF shifter = splat(12582912.0f); // 1.5 * 2^23: the sum's low bits are the integer
   const VF shifted = fma(x, splat(0x1.715476p+0f), shifter);
