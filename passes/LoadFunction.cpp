@@ -64,6 +64,12 @@ void LoadFunction::nameSlots() {
     for (const LoadStep &step : list)
       if (SmallVector<LayerRun> runs = findLayers(step.layer); !runs.empty())
         layers = std::max(layers, runs.back().end);
+  for (const auto &[op, list] : steps)
+    for (const LoadStep &step : list)
+      for (const LayerRun &run : findLayers(step.layer))
+        for (unsigned slot : step.slots)
+          for (int64_t layer = run.begin; layer < run.end; ++layer)
+            slots[slot].used.insert(layer);
   llvm::StringMap<unsigned> uses, next;
   for (const Slot &slot : slots)
     ++uses[slot.base];
@@ -176,9 +182,14 @@ void LoadFunction::emitRoot(OpBuilder &builder, func::FuncOp root) {
 func::FuncOp LoadFunction::emit(ModuleOp module) {
   nameSlots();
   OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  for (const Slot &slot : slots)
-    q::SlotOp::create(builder, module.getLoc(), slot.symbol, slot.count,
+  for (const Slot &slot : slots) {
+    DenseI64ArrayAttr used;
+    if (slot.indexed && int64_t(slot.used.size()) < slot.count)
+      used = builder.getDenseI64ArrayAttr(
+          llvm::to_vector_of<int64_t>(slot.used));
+    q::SlotOp::create(builder, module.getLoc(), slot.symbol, slot.count, used,
                       slot.type);
+  }
   auto load =
       func::FuncOp::create(builder, module.getLoc(), kLoadFunction,
                            builder.getFunctionType(builder.getIndexType(), {}));

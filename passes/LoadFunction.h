@@ -25,6 +25,7 @@
 #include "llvm/ADT/StringSet.h"
 #include <functional>
 #include <optional>
+#include <set>
 
 namespace octet {
 
@@ -43,6 +44,7 @@ struct Slot {
   std::optional<int64_t> onlyLayer;
   std::string symbol = {};
   int64_t count = 1;
+  std::set<int64_t> used = {}; ///< indices, where `indexed`
 };
 
 /// What one operator of the step asks the load function to do: `emit` makes

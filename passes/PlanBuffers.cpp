@@ -658,7 +658,7 @@ void PlanBuffers::addFacts(ModuleOp module) {
       bytes = tensor.getNumElements() *
               q::getElementBytes(tensor.getElementType());
     // Stored tensors fit their files; saturate rather than wrap for the rest.
-    int64_t all = checkedMul(bytes, slot.getCount()).value_or(INT64_MAX);
+    int64_t all = checkedMul(bytes, slot.countUsed()).value_or(INT64_MAX);
     weights = checkedAdd(weights, all).value_or(INT64_MAX);
   }
   int64_t layers = 1;

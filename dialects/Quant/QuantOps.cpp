@@ -122,10 +122,22 @@ static bool isStaticType(Type type) {
   return tensor && tensor.hasStaticShape();
 }
 
+int64_t SlotOp::countUsed() {
+  return getUsed() ? getUsed()->size() : int64_t(getCount());
+}
+
 LogicalResult SlotOp::verify() {
   if (int64_t(getCount()) < 1)
     return emitOpError() << "has " << int64_t(getCount())
                          << " instances, expected at least 1";
+  int64_t next = 0;
+  for (int64_t index : getUsed().value_or(ArrayRef<int64_t>())) {
+    if (index < next || index >= int64_t(getCount()))
+      return emitOpError() << "uses index " << index
+                           << ", expected ascending ones from 0 to "
+                           << int64_t(getCount()) - 1;
+    next = index + 1;
+  }
   if (!isa<q::TensorType, RankedTensorType>(getType()))
     return emitOpError() << "type is " << getType()
                          << ", expected a quantised or plain tensor";

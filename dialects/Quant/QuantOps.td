@@ -98,13 +98,19 @@ def Q_SlotOp : Q_Op<"slot", [Symbol]> {
   let summary = "Room for the weights of one module, one a layer";
   let description = [{
     Declares `count` instances of a weight that the load function stores and the step function reads, at index 0 .. count - 1.
+    Where layers differ, a slot serves some of them: only the indices of `used` are ever stored and read.
 
     ```mlir
     q.slot @layers.self_attn.qkv_proj[2] : !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
+    q.slot @layers.mlp.down_proj.kind1[3] used [1] : tensor<128x192xbf16>
     ```
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$count, TypeAttr:$type);
-  let assemblyFormat = "$sym_name `[` $count `]` `:` $type attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$count, OptionalAttr<DenseI64ArrayAttr>:$used, TypeAttr:$type);
+  let assemblyFormat = "$sym_name `[` $count `]` (`used` $used^)? `:` $type attr-dict";
+  let extraClassDeclaration = [{
+    /// How many of the instances are used.
+    int64_t countUsed();
+  }];
   let hasVerifier = 1;
 }
 

@@ -406,6 +406,27 @@ LogicalResult LoadLowering::lower() {
   return success();
 }
 
+/// The runtime refuses a program that leaves a weight empty (W6). Instances of
+/// layers that a slot does not serve get no parts, which is not empty.
+static void markUnused(HostModule &host, LLVM::LLVMFuncOp function) {
+  ImplicitLocOpBuilder b(function.getLoc(), host.context);
+  b.setInsertionPointToStart(&function.getBody().front());
+  Value ctx = function.getArgument(0);
+  for (q::SlotOp slot : host.module.getOps<q::SlotOp>()) {
+    if (!slot.getUsed())
+      continue;
+    for (int64_t i = 0; i < int64_t(slot.getCount()); ++i) {
+      if (llvm::is_contained(*slot.getUsed(), i))
+        continue;
+      Value weight =
+          host.weightAddress(b, ctx, slot.getSymName(), host.constant(b, i));
+      LLVM::StoreOp::create(
+          b, host.constant(b, 0),
+          host.offset(b, weight, offsetof(octet_weight, num_parts)));
+    }
+  }
+}
+
 FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
   auto load = host.module.lookupSymbol<func::FuncOp>("load");
   if (!load || load.isExternal())
@@ -417,6 +438,7 @@ FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
 
   LLVM::LLVMFuncOp function =
       convertSignature(load, kLoadName, {host.pointer}, host.i32);
+  markUnused(host, function);
   function.walk([&](func::ReturnOp ret) {
     ImplicitLocOpBuilder b(ret.getLoc(), ret);
     LLVM::ReturnOp::create(b, ValueRange(host.constant32(b, 0)));
@@ -431,5 +453,6 @@ FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
   if (failed(applyPartialConversion(function, target, std::move(patterns))) ||
       failed(LoadLowering(host, function).lower()))
     return failure();
+  markUnused(host, function);
   return table;
 }

@@ -5,7 +5,7 @@
 // has the order of the step. The path keeps {l}, the index is the layer.
 // CHECK-LABEL: module {
 //   CHECK-DAG:   q.slot @embed_tokens[1] : tensor<64x128xbf16>
-//   CHECK-DAG:   q.slot @layers.mlp.down_proj[5] : !q.tensor<128x192xf8E4M3FN, block<128x128>, f32>
+//   CHECK-DAG:   q.slot @layers.mlp.down_proj[5] used [3, 4] : !q.tensor<128x192xf8E4M3FN, block<128x128>, f32>
 //       CHECK:   func.func @load(%{{.+}}: index)
 //       CHECK:     %[[E:.+]] = q.load "model.embed_tokens" weight "weight" : tensor<64x128xbf16>
 //       CHECK:     q.store %[[E]], @embed_tokens :
@@ -43,7 +43,7 @@ module {
 // Scales stored in BF16, in a grid [a, 1, b, 1] (W2), are widened to the
 // contract's F32 after the check (W6).
 // CHECK-LABEL: func.func @load
-//       CHECK:   %[[W:.+]] = q.load "a" weight "weight" scale "weight_scale" : !q.tensor<576x256xf8E4M3FN, block<128x128>, bf16>
+//       CHECK:   %[[W:.+]] = q.load "a" weight "weight" scale "weight_scale" {scale_shape = array<i64: 5, 1, 2, 1>} : !q.tensor<576x256xf8E4M3FN, block<128x128>, bf16>
 //  CHECK-NEXT:   q.check_scales %[[W]]
 //  CHECK-NEXT:   %[[V:.+]] = q.convert_scales %[[W]] : !q.tensor<576x256xf8E4M3FN, block<128x128>, bf16> -> !q.tensor<576x256xf8E4M3FN, block<128x128>, f32>
 //  CHECK-NEXT:   q.store %[[V]], @a :
@@ -60,7 +60,7 @@ func.func @w1_w2_scale_dtype(%x: tensor<?x256xbf16>) -> tensor<?x576xbf16> {
 // CHECK-LABEL: module {
 //   CHECK-DAG:   q.slot @a.gate_up_proj[1] : !q.tensor<64x32xf8E4M3FN, per_channel, f32, shards = [32, 32]>
 //   CHECK-DAG:   q.slot @a.gate_up_proj.input_scale[1] : tensor<f32>
-//       CHECK:   %[[G:.+]] = q.load "a.gate_proj" weight "weight" scale "weight_scale" : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>
+//       CHECK:   %[[G:.+]] = q.load "a.gate_proj" weight "weight" scale "weight_scale" {scale_shape = array<i64>} : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>
 //       CHECK:   %[[U:.+]] = q.load "a.up_proj" weight "weight" scale "weight_scale" : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>
 //       CHECK:   %[[C:.+]] = q.concat %[[G]], %[[U]] : {{.*}} -> !q.tensor<64x32xf8E4M3FN, per_tensor, f32, shards = [32, 32]>
 //       CHECK:   %[[P:.+]] = q.expand_scales %[[C]] : {{.*}} -> !q.tensor<64x32xf8E4M3FN, per_channel, f32, shards = [32, 32]>
@@ -149,8 +149,8 @@ module {
 // by the kind, where they do not. Each run of layers has its own loop.
 // CHECK-LABEL: module {
 //       CHECK:   q.slot @layers.norm[3] : tensor<8xbf16>
-//       CHECK:   q.slot @layers.proj.kind0[3] : tensor<8x8xbf16>
-//       CHECK:   q.slot @layers.proj.kind1[3] : tensor<8x8xf32>
+//       CHECK:   q.slot @layers.proj.kind0[3] used [0] : tensor<8x8xbf16>
+//       CHECK:   q.slot @layers.proj.kind1[3] used [1, 2] : tensor<8x8xf32>
 //       CHECK:   scf.for %[[L:.+]] = %c0 to %c1 step %c1
 //       CHECK:     q.store %{{.+}}, @layers.norm[%[[L]]]
 //       CHECK:     q.store %{{.+}}, @layers.proj.kind0[%[[L]]]

@@ -160,6 +160,16 @@ q.slot @s[-3] : tensor<4xf32>
 
 // -----
 
+// expected-error @+1 {{'q.slot' op uses index 3, expected ascending ones from 0 to 2}}
+q.slot @s[3] used [0, 3] : tensor<4xf32>
+
+// -----
+
+// expected-error @+1 {{'q.slot' op uses index 1, expected ascending ones from 0 to 2}}
+q.slot @s[3] used [1, 1] : tensor<4xf32>
+
+// -----
+
 // expected-error @+1 {{'q.slot' op type is 'f32', expected a quantised or plain tensor}}
 q.slot @s[1] : f32
 

@@ -117,6 +117,8 @@ func.func @pack(%codes: tensor<576x7168xf8E4M3FN>, %scale: tensor<5x56xf32>) {
 
 // CHECK: q.slot @layers.self_attn.qkv_proj[2] : !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
 q.slot @layers.self_attn.qkv_proj[2] : !q.tensor<640x256xf8E4M3FN, block<128x128>, f32, shards = [384, 128, 128]>
+// CHECK: q.slot @layers.mlp.down_proj.kind1[3] used [1] : tensor<128x192xbf16>
+q.slot @layers.mlp.down_proj.kind1[3] used [1] : tensor<128x192xbf16>
 // CHECK: q.slot @norm[1] : tensor<256xbf16>
 q.slot @norm[1] : tensor<256xbf16>
 
