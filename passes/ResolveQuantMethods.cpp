@@ -15,13 +15,18 @@
 // a quantised weight has the !q.tensor type of its method. What config and
 // headers contradict was refused (C11, C13, W1, W2, W6).
 //
-//   %w = model.weight ["a.b"] "weight" stored [#q.stored<{weight = tensor<384x256xf8E4M3FN>,
-//          weight_scale_inv = tensor<3x2xf32>}, "">] : tensor<384x256xf8E4M3FN>
+//   %w = model.weight ["a.b"] "weight" stored [
+//          #q.stored<{weight = tensor<384x256xf8E4M3FN>,
+//                     weight_scale_inv = tensor<3x2xf32>}, "">]
+//        : tensor<384x256xf8E4M3FN>
 //   %y = model.linear %x, %w {module = "a.b"} : …
 //
-//   %w = model.weight … : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
-//   %y = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>,
-//          method = #q.method<"fp8", weight = block<128x128>, scale = f32, activation = dynamic>, module = "a.b"} : …
+//   %w = … : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>
+//   %y = model.linear %x, %w {
+//          contract = #q.contract<weight = block<128x128>, scale = f32,
+//                                 activation = block<1x128>>,
+//          method = #q.method<"fp8", weight = block<128x128>, scale = f32,
+//                             activation = dynamic>, module = "a.b"} : …
 //
 // The rules are functions of lib/QuantMethods, which `octet check` shares.
 //
@@ -29,12 +34,12 @@
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Remarks.h"
 #include "octet/Diagnostics/Diagnostics.h"
 #include "octet/QuantAttrs/QuantAttrs.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
-#include "mlir/IR/BuiltinOps.h"
-#include "mlir/IR/Remarks.h"
 
 namespace octet {
 #define GEN_PASS_DEF_RESOLVEQUANTMETHODS
@@ -71,8 +76,8 @@ StringRef getDtypeName(Type type) {
 Status checkTargets(const Choices &choices, model::SettingsAttr settings) {
   std::string method = choices.quant ? choices.quant->method : "unquantized";
   OCTET_TRY(checkMethodTarget(method, choices.target, "--target"));
-  OCTET_TRY(checkActivationDtype(choices.target,
-                                 getDtypeName(settings.getDtype())));
+  OCTET_TRY(
+      checkActivationDtype(choices.target, getDtypeName(settings.getDtype())));
   return checkMethodTarget(method, choices.numerics, "--numerics");
 }
 
@@ -128,8 +133,7 @@ Status checkSerialized(ModuleOp module, const Choices &choices,
     if (decision.method.quantized)
       return Status::success();
     auto stored = cast<q::StoredAttr>(decision.weight.getStored()[0]);
-    anyUnlisted |=
-        isa<model::LinearOp>(decision.op) && !stored.isIgnored();
+    anyUnlisted |= isa<model::LinearOp>(decision.op) && !stored.isIgnored();
   }
   if (!anyUnlisted)
     return Status::success();
@@ -157,9 +161,10 @@ private:
 
 } // namespace
 
-LogicalResult ResolveQuantMethodsPass::decide(
-    Operation *op, Value weight, const Choices &choices,
-    SmallVectorImpl<Decision> &decisions) {
+LogicalResult
+ResolveQuantMethodsPass::decide(Operation *op, Value weight,
+                                const Choices &choices,
+                                SmallVectorImpl<Decision> &decisions) {
   auto source = weight.getDefiningOp<model::WeightOp>();
   if (!source || source.getPaths().size() != 1)
     return op->emitOpError() << "weight is not one model.weight of one module; "
@@ -202,9 +207,9 @@ void ResolveQuantMethodsPass::report(const Decision &decision) {
     diag << note.subject << ": " << note.message << " [" << note.rule << "]";
   }
   if (decision.method.whileLoading)
-    remark::passed(decision.op->getLoc(),
-                   remark::RemarkOpts::name("quantised-while-loading")
-                       .category(kFlag))
+    remark::passed(
+        decision.op->getLoc(),
+        remark::RemarkOpts::name("quantised-while-loading").category(kFlag))
         << nameModule(decision.op) + ": is stored plain and quantised while "
                                      "loading, one scale a channel [W10]";
 }
@@ -228,11 +233,10 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision) {
   ++numQuantized;
   if (decision.method.whileLoading)
     return; // the checkpoint stores a plain weight, and the type says so
-  auto stored =
-      cast<RankedTensorType>(decision.weight.getResult().getType());
-  decision.weight.getResult().setType(q::TensorType::get(
-      stored.getShape(), stored.getElementType(), method.getWeight(),
-      method.getScale()));
+  auto stored = cast<RankedTensorType>(decision.weight.getResult().getType());
+  decision.weight.getResult().setType(
+      q::TensorType::get(stored.getShape(), stored.getElementType(),
+                         method.getWeight(), method.getScale()));
 }
 
 void ResolveQuantMethodsPass::runOnOperation() {

@@ -39,23 +39,48 @@ Result<const Architecture *> octet::findArchitecture(ConfigReader &config) {
     if (architecture.name == name)
       return &architecture;
   return inputError(config.getSubject(), "unknown architecture " +
-                                             quoteName(name) +
-                                             "; known are " + known);
+                                             quoteName(name) + "; known are " +
+                                             known);
 }
 
 /// Keys that say nothing about what is computed.
 static void ignoreDecoration(ConfigReader &config) {
-  config.ignore(
-      {"_name_or_path", "attention_dropout", "architectures", "auto_map",
-       "bos_token_id", "compression_config", "dtype", "eos_token_id",
-       "id2label", "initializer_range", "label2id", "max_length", "model_type",
-       "pad_token_id", "pretraining_tp", "quantization_config",
-       "tokenizer_class", "torch_dtype", "transformers_version", "unk_token_id",
-       "use_cache", "attn_implementation", "_attn_implementation",
-       "resid_pdrop", "embd_pdrop", "hidden_dropout", "output_attentions",
-       "output_hidden_states", "return_dict", "chunk_size_feed_forward",
-       "problem_type", "unsloth_version", "unsloth_fixed",
-       "task_specific_params", "language", "license"});
+  config.ignore({"_name_or_path",
+                 "attention_dropout",
+                 "architectures",
+                 "auto_map",
+                 "bos_token_id",
+                 "compression_config",
+                 "dtype",
+                 "eos_token_id",
+                 "id2label",
+                 "initializer_range",
+                 "label2id",
+                 "max_length",
+                 "model_type",
+                 "pad_token_id",
+                 "pretraining_tp",
+                 "quantization_config",
+                 "tokenizer_class",
+                 "torch_dtype",
+                 "transformers_version",
+                 "unk_token_id",
+                 "use_cache",
+                 "attn_implementation",
+                 "_attn_implementation",
+                 "resid_pdrop",
+                 "embd_pdrop",
+                 "hidden_dropout",
+                 "output_attentions",
+                 "output_hidden_states",
+                 "return_dict",
+                 "chunk_size_feed_forward",
+                 "problem_type",
+                 "unsloth_version",
+                 "unsloth_fixed",
+                 "task_specific_params",
+                 "language",
+                 "license"});
 }
 
 static Status readHeads(ConfigReader &config, DecoderConfig &result) {
@@ -69,8 +94,7 @@ static Status readHeads(ConfigReader &config, DecoderConfig &result) {
                           config.describe("num_key_value_heads") +
                           "; the first has to be a multiple of the second",
                       "W3b");
-  OCTET_TRY_ASSIGN(std::optional<int64_t> headDim,
-                   config.findSize("head_dim"));
+  OCTET_TRY_ASSIGN(std::optional<int64_t> headDim, config.findSize("head_dim"));
   if (!headDim && result.hidden % result.heads != 0)
     return inputError(config.getSubject(),
                       "has no head_dim, and hidden_size " +
@@ -90,8 +114,8 @@ static Status readHeads(ConfigReader &config, DecoderConfig &result) {
   return Status::success();
 }
 
-Result<DecoderConfig>
-octet::readDecoder(ConfigReader &config, std::vector<std::string> &warnings) {
+Result<DecoderConfig> octet::readDecoder(ConfigReader &config,
+                                         std::vector<std::string> &warnings) {
   ignoreDecoration(config);
   DecoderConfig result;
   OCTET_TRY_ASSIGN(result.vocab, config.getSize("vocab_size"));
@@ -138,6 +162,13 @@ Result<Bias> octet::readBias(ConfigReader &config, std::string_view key) {
     return Bias::AsStored;
   OCTET_TRY_ASSIGN(bool flag, config.getFlag(key, false));
   return flag ? Bias::Yes : Bias::No;
+}
+
+Result<int64_t> octet::readSlidingWindow(ConfigReader &config) {
+  constexpr int64_t kDefaultWindow = 4096;
+  if (!config.contains("sliding_window"))
+    return config.isNull("sliding_window") ? 0 : kDefaultWindow;
+  return config.getSize("sliding_window");
 }
 
 Status octet::readWindows(ConfigReader &config, int64_t window,

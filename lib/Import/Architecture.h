@@ -1,4 +1,5 @@
-//===- Architecture.h - What an architecture family tells the importer *- C++ -*-===//
+//===- Architecture.h - What an architecture family tells the importer *- C++
+//-*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -41,9 +42,8 @@ struct DecoderConfig {
 };
 
 /// Reads a config of one architecture. \param warnings  see readRope.
-using ArchitectureReader =
-    Result<DecoderConfig> (*)(ConfigReader &config,
-                              std::vector<std::string> &warnings);
+using ArchitectureReader = Result<DecoderConfig> (*)(
+    ConfigReader &config, std::vector<std::string> &warnings);
 
 struct Architecture {
   std::string_view name; ///< as in `architectures`
@@ -64,11 +64,16 @@ Result<const Architecture *> findArchitecture(ConfigReader &config);
 //===----------------------------------------------------------------------===//
 
 /// The sizes, norm, rotary embedding and tying that all families share; checks
-/// that heads divide, that `hidden_act` is silu, and that sizes do not overflow.
+/// that heads divide, that `hidden_act` is silu, and that sizes do not
+/// overflow.
 Result<DecoderConfig> readDecoder(ConfigReader &config,
                                   std::vector<std::string> &warnings);
-/// A switch such as `attention_bias`; what is stored decides where it is absent.
+/// A switch such as `attention_bias`; what is stored decides where it is
+/// absent.
 Result<Bias> readBias(ConfigReader &config, std::string_view key);
+/// `sliding_window`: its width; 0 for `null`; where it is absent 4096, the
+/// default of the architectures that have one.
+Result<int64_t> readSlidingWindow(ConfigReader &config);
 /// `layer_types`, if present, chooses between `window` and all keys.
 /// \param window    0: no layer slides.
 /// \param slides    what a layer does without layer_types.

@@ -38,9 +38,9 @@ Result<std::optional<int64_t>> ConfigReader::findSize(std::string_view key) {
     return std::optional<int64_t>();
   std::optional<int64_t> size = toInteger(*value);
   if (!size || *size < 1 || *size > kMaxSize)
-    return inputError(subject, describe(key) +
-                                   "; expected an integer from 1 to " +
-                                   std::to_string(kMaxSize),
+    return inputError(subject,
+                      describe(key) + "; expected an integer from 1 to " +
+                          std::to_string(kMaxSize),
                       "C15");
   return size;
 }
@@ -62,9 +62,9 @@ Result<std::optional<double>> ConfigReader::findPositive(std::string_view key) {
     return std::optional<double>();
   double number = value->is_number() ? value->get<double>() : 0;
   if (!std::isfinite(number) || number <= 0)
-    return inputError(subject, describe(key) +
-                                   "; expected a finite number greater than 0",
-                      "C15");
+    return inputError(
+        subject, describe(key) + "; expected a finite number greater than 0",
+        "C15");
   return std::optional(number);
 }
 

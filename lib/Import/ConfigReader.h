@@ -34,6 +34,11 @@ public:
   /// The value, or null; counts as read.
   const nlohmann::json *find(std::string_view key);
   bool contains(std::string_view key) { return find(key) != nullptr; }
+  /// The key is there and JSON null, which is not the same as absent.
+  bool isNull(std::string_view key) const {
+    auto found = object.find(key);
+    return found != object.end() && found->is_null();
+  }
 
   /// An integer of 1 .. kMaxSize. \returns an input error if it is absent.
   Result<int64_t> getSize(std::string_view key);

@@ -46,9 +46,7 @@ private:
   StringAttr text(const Twine &value) { return builder.getStringAttr(value); }
   /// Module path and file, fused.
   Location at(StringRef path, StringRef file);
-  std::string inLayer(StringRef name) {
-    return (kLayerPrefix + name).str();
-  }
+  std::string inLayer(StringRef name) { return (kLayerPrefix + name).str(); }
 
   Value index(int64_t value);
   Value field(model::Field which, Type type);
@@ -80,7 +78,8 @@ Location DecoderBuilder::at(StringRef path, StringRef file) {
   Location name = NameLoc::get(text(path));
   if (file.empty())
     return name;
-  return FusedLoc::get(context(), {name, FileLineColLoc::get(text(file), 0, 0)});
+  return FusedLoc::get(context(),
+                       {name, FileLineColLoc::get(text(file), 0, 0)});
 }
 
 Value DecoderBuilder::index(int64_t value) {
@@ -106,10 +105,10 @@ Value DecoderBuilder::norm(Value input, StringRef path,
                            const StoredTensor &stored, int64_t heads,
                            StringRef file) {
   Value gain = weight(path, "weight", {{"weight", stored}}, "", file);
-  return model::RmsNormOp::create(
-      builder, at(path, file), input.getType(), input, gain,
-      builder.getF32FloatAttr(config.normEps), builder.getI64IntegerAttr(heads),
-      text(path));
+  return model::RmsNormOp::create(builder, at(path, file), input.getType(),
+                                  input, gain,
+                                  builder.getF32FloatAttr(config.normEps),
+                                  builder.getI64IntegerAttr(heads), text(path));
 }
 
 Value DecoderBuilder::linear(Value input, const LinearFacts &facts,
@@ -148,10 +147,10 @@ Value DecoderBuilder::attention(Value input, const LayerFacts &facts) {
       builder.getDenseF32ArrayAttr(options.rope.inverse),
       builder.getF32FloatAttr(options.rope.scale));
   auto rotate = [&](Value value) -> Value {
-    return model::RopeOp::create(
-        builder, here, value.getType(), value, table, positions,
-        builder.getI64IntegerAttr(config.headDim),
-        /*interleaved=*/UnitAttr(), text(path));
+    return model::RopeOp::create(builder, here, value.getType(), value, table,
+                                 positions,
+                                 builder.getI64IntegerAttr(config.headDim),
+                                 /*interleaved=*/UnitAttr(), text(path));
   };
   q = rotate(q);
   k = rotate(k);
@@ -177,8 +176,8 @@ Value DecoderBuilder::mlp(Value input, const LayerFacts &facts) {
 }
 
 Value DecoderBuilder::lmHead(Value input, const LinearFacts &facts) {
-  Value matrix = weight(facts.module, "weight", facts.tensors, facts.declared,
-                        facts.file);
+  Value matrix =
+      weight(facts.module, "weight", facts.tensors, facts.declared, facts.file);
   return model::LmHeadOp::create(
       builder, at("lm_head", facts.file),
       rows(config.vocab, builder.getF32Type()), input, matrix, text("lm_head"),
@@ -200,9 +199,9 @@ func::FuncOp DecoderBuilder::buildLayer(const LayerFacts &facts, size_t kind) {
   RankedTensorType type = rows(config.hidden);
   auto function = func::FuncOp::create(
       builder, loc, ("decoder_layer_" + Twine(kind)).str(),
-      builder.getFunctionType({builder.getIndexType(), type,
-                               model::BatchType::get(context())},
-                              {type}));
+      builder.getFunctionType(
+          {builder.getIndexType(), type, model::BatchType::get(context())},
+          {type}));
   function.setPrivate();
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToStart(body);
@@ -212,8 +211,8 @@ func::FuncOp DecoderBuilder::buildLayer(const LayerFacts &facts, size_t kind) {
   auto add = [&](Value lhs, Value rhs) -> Value {
     return model::AddOp::create(builder, loc, lhs.getType(), lhs, rhs);
   };
-  Value normed = norm(hidden, inLayer("input_layernorm"), *facts.inputNorm, 1,
-                      facts.file);
+  Value normed =
+      norm(hidden, inLayer("input_layernorm"), *facts.inputNorm, 1, facts.file);
   hidden = add(hidden, attention(normed, facts));
   normed = norm(hidden, inLayer("post_attention_layernorm"), *facts.postNorm, 1,
                 facts.file);
@@ -264,9 +263,9 @@ void DecoderBuilder::buildModel(const ModelFacts &facts) {
   constexpr StringRef kEmbedding = "model.embed_tokens";
   Value table = weight(kEmbedding, "weight", {{"weight", *facts.embedding}}, "",
                        facts.embeddingFile);
-  Value hidden = model::EmbeddingOp::create(
-      builder, at(kEmbedding, facts.embeddingFile), rows(config.hidden), ids,
-      table);
+  Value hidden =
+      model::EmbeddingOp::create(builder, at(kEmbedding, facts.embeddingFile),
+                                 rows(config.hidden), ids, table);
   Value zero = index(0);
   trace("hidden", zero, hidden);
   for (const KindRun &run : facts.runs)
@@ -325,7 +324,8 @@ Result<ExtractedModule> octet::findExtracted(const DecoderConfig &config,
   if (!rest.starts_with(kLayers))
     return usageError("--extract " + escapeName(name),
                       "no module of that name; 'lm_head', or below "
-                      "'model.layers.N': " + listExtractable(config));
+                      "'model.layers.N': " +
+                          listExtractable(config));
   rest.remove_prefix(kLayers.size());
   size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
   std::string_view number = rest.substr(0, digits);
@@ -337,9 +337,9 @@ Result<ExtractedModule> octet::findExtracted(const DecoderConfig &config,
     return usageError("--extract " + escapeName(name),
                       "no layer of that number; the model has layers 0 to " +
                           std::to_string(config.layers - 1));
-  std::string_view below =
-      digits < rest.size() && rest[digits] == '.' ? rest.substr(digits + 1)
-                                                  : std::string_view();
+  std::string_view below = digits < rest.size() && rest[digits] == '.'
+                               ? rest.substr(digits + 1)
+                               : std::string_view();
   for (const auto &[module, in, out] : getLayerModules(config))
     if (module == below)
       return ExtractedModule{"model.layers." + std::to_string(layer) + "." +
@@ -347,7 +347,8 @@ Result<ExtractedModule> octet::findExtracted(const DecoderConfig &config,
                              module, layer, in, out};
   return usageError("--extract " + escapeName(name),
                     "a linear, 'self_attn' or 'mlp' can be extracted; below "
-                    "'model.layers." + std::to_string(layer) + "' there are " +
+                    "'model.layers." +
+                        std::to_string(layer) + "' there are " +
                         listExtractable(config));
 }
 
@@ -383,8 +384,7 @@ void DecoderBuilder::buildExtracted(const ExtractedModule &extracted,
 void octet::buildExtracted(ModuleOp module, const DecoderConfig &config,
                            const DecoderOptions &options,
                            const ExtractedModule &extracted,
-                           const LayerFacts *layer,
-                           const LinearFacts *lmHead) {
+                           const LayerFacts *layer, const LinearFacts *lmHead) {
   DecoderBuilder(module, config, options)
       .buildExtracted(extracted, layer, lmHead);
 }

@@ -27,9 +27,9 @@ void buildDecoder(mlir::ModuleOp module, const DecoderConfig &config,
 
 /// What --extract can name, in one layer or outside of them.
 struct ExtractedModule {
-  std::string path;   ///< "model.layers.1.mlp"
-  std::string name;   ///< below its layer, "mlp"; or the whole path
-  int64_t layer = -1; ///< -1: in no layer
+  std::string path;        ///< "model.layers.1.mlp"
+  std::string name;        ///< below its layer, "mlp"; or the whole path
+  int64_t layer = -1;      ///< -1: in no layer
   int64_t in = 0, out = 0; ///< values of a row
 };
 

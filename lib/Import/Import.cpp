@@ -101,11 +101,11 @@ static Status checkCount(std::string_view flag, int64_t value, int64_t limit) {
 }
 
 Status Importer::readOptions() {
-  // `native` is the GPU found, else the CPU; there are no programs for GPUs yet.
-  OCTET_TRY_ASSIGN(target,
-                   parseTarget(options.target == "native" ? "cpu"
-                                                          : options.target,
-                               "--target"));
+  // `native` is the GPU found, else the CPU; there are no programs for GPUs
+  // yet.
+  OCTET_TRY_ASSIGN(
+      target, parseTarget(options.target == "native" ? "cpu" : options.target,
+                          "--target"));
   numerics = target;
   if (!options.numerics.empty()) {
     OCTET_TRY_ASSIGN(numerics, parseTarget(options.numerics, "--numerics"));
@@ -118,8 +118,8 @@ Status Importer::readOptions() {
        {std::pair("--tp", options.tp), std::pair("--ep", options.ep),
         std::pair("--dp", options.dp)})
     OCTET_TRY(checkCount(flag, value, 1 << 16));
-  OCTET_TRY(checkCount("--max-context", options.maxContext.value_or(1),
-                       kMaxContext));
+  OCTET_TRY(
+      checkCount("--max-context", options.maxContext.value_or(1), kMaxContext));
   OCTET_TRY(checkCount("--max-seqs", options.maxSeqs.value_or(1), 1 << 20));
   return checkCount("--max-step-tokens", options.maxStepTokens.value_or(1),
                     kMaxContext);
@@ -174,17 +174,16 @@ Result<int64_t> Importer::chooseContext() {
   if (!options.maxContext) {
     int64_t context = std::min(limit, kDefaultContext);
     if (context < decoder.maxPositions)
-      notes.notes.push_back(
-          "--max-context: " + std::to_string(context) +
-          " tokens by default; config.json allows " +
-          std::to_string(decoder.maxPositions));
+      notes.notes.push_back("--max-context: " + std::to_string(context) +
+                            " tokens by default; config.json allows " +
+                            std::to_string(decoder.maxPositions));
     return context;
   }
   // A YaRN config may leave max_position_embeddings at the original length.
   double allowed = double(decoder.maxPositions);
   if (decoder.rope.type == RopeParameters::Type::Yarn)
-    allowed = std::max(allowed, decoder.rope.factor *
-                                    decoder.rope.originalMaxPositions);
+    allowed = std::max(allowed,
+                       decoder.rope.factor * decoder.rope.originalMaxPositions);
   if (double(*options.maxContext) > allowed)
     notes.warnings.push_back(
         "--max-context " + std::to_string(*options.maxContext) +
@@ -218,8 +217,8 @@ Status Importer::chooseSettings() {
 }
 
 Status Importer::readQuantisation() {
-  OCTET_TRY_ASSIGN(found, findQuantConfig(checkpoint.config,
-                                          checkpoint.hfQuantConfig));
+  OCTET_TRY_ASSIGN(
+      found, findQuantConfig(checkpoint.config, checkpoint.hfQuantConfig));
   OCTET_TRY_ASSIGN(quant, readQuantConfig(found ? &*found : nullptr,
                                           options.quantization, target));
   if (quant)
@@ -250,10 +249,10 @@ Result<Attribute> Importer::readIds(std::string_view key) {
       std::optional<int64_t> number = toInteger(id);
       if (!number || *number < 0 || *number >= decoder.vocab)
         return inputError(file,
-                          std::string(key) + " is " +
-                              describeJson(*value) +
+                          std::string(key) + " is " + describeJson(*value) +
                               "; expected token ids below vocab_size, which "
-                              "is " + std::to_string(decoder.vocab));
+                              "is " +
+                              std::to_string(decoder.vocab));
       ids.push_back(*number);
     }
     return Attribute(builder.getI64ArrayAttr(ids));
@@ -303,9 +302,9 @@ Status Importer::addInfo(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 Status Importer::buildModel(ModuleOp module) {
-  OCTET_TRY_ASSIGN(ModelFacts facts,
-                   readModelFacts(decoder, quant ? &*quant : nullptr,
-                                  inventory));
+  OCTET_TRY_ASSIGN(
+      ModelFacts facts,
+      readModelFacts(decoder, quant ? &*quant : nullptr, inventory));
   OCTET_TRY(inventory.takeProblems());
   buildDecoder(module, decoder, decoderOptions, facts);
   reportTensors();
@@ -322,8 +321,8 @@ Status Importer::buildExtract(ModuleOp module) {
                    &lmHead);
     return Status::success();
   }
-  OCTET_TRY_ASSIGN(LayerFacts layer, readLayerFacts(decoder, extracted->layer,
-                                                    words, inventory));
+  OCTET_TRY_ASSIGN(LayerFacts layer,
+                   readLayerFacts(decoder, extracted->layer, words, inventory));
   OCTET_TRY(inventory.takeProblems());
   buildExtracted(module, decoder, decoderOptions, *extracted, &layer, nullptr);
   return Status::success();
@@ -406,10 +405,9 @@ Status Importer::reportNames() {
       unused.push_back(std::move(entry));
   }
   if (!unused.empty())
-    notes.warnings.push_back(
-        quant->source + ": " + listNames(unused) +
-        (unused.size() == 1 ? " matches" : " match") +
-        " no module or tensor of this checkpoint [C7]");
+    notes.warnings.push_back(quant->source + ": " + listNames(unused) +
+                             (unused.size() == 1 ? " matches" : " match") +
+                             " no module or tensor of this checkpoint [C7]");
   return Status::success();
 }
 
@@ -429,8 +427,8 @@ Result<OwningOpRef<ModuleOp>> Importer::run() {
     OCTET_TRY_ASSIGN(extracted, findExtracted(decoder, options.extract));
   }
 
-  OwningOpRef<ModuleOp> module(ModuleOp::create(FileLineColLoc::get(
-      &context, (checkpoint.path + "/config.json"), 0, 0)));
+  OwningOpRef<ModuleOp> module(ModuleOp::create(
+      FileLineColLoc::get(&context, (checkpoint.path + "/config.json"), 0, 0)));
   OCTET_TRY(addInfo(*module));
   OCTET_TRY(extracted ? buildExtract(*module) : buildModel(*module));
   if (options.strict && !notes.warnings.empty())

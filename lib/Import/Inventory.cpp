@@ -20,11 +20,11 @@ std::vector<std::pair<std::string, const TensorInfo *>>
 Inventory::getBelow(const std::string &module) const {
   std::string prefix = module + ".";
   std::span<const TensorInfo> all = checkpoint.tensors.all();
-  auto at = std::lower_bound(all.begin(), all.end(), prefix,
-                             [](const TensorInfo &tensor,
-                                const std::string &name) {
-                               return tensor.name < name;
-                             });
+  auto at =
+      std::lower_bound(all.begin(), all.end(), prefix,
+                       [](const TensorInfo &tensor, const std::string &name) {
+                         return tensor.name < name;
+                       });
   std::vector<std::pair<std::string, const TensorInfo *>> below;
   for (; at != all.end() && at->name.starts_with(prefix); ++at)
     below.emplace_back(at->name.substr(prefix.size()), &*at);

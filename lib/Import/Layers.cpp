@@ -21,8 +21,7 @@ public:
       : config(config), quant(quant), inventory(inventory) {}
 
   Result<LayerFacts> readLayer(int64_t layer);
-  Result<LinearFacts>
-  readLmHead(const std::optional<StoredTensor> &embedding);
+  Result<LinearFacts> readLmHead(const std::optional<StoredTensor> &embedding);
 
 private:
   /// A linear [n, k] with the tensors that its module holds.
@@ -92,10 +91,10 @@ Status FactsReader::readLinear(const std::string &prefix, const char *module,
   if (!quant)
     return Status::success();
   std::string fusedPath = facts.fused.empty() ? "" : prefix + fused;
-  OCTET_TRY_ASSIGN(facts.declared,
-                   declareModule(*quant, path, fusedPath,
-                                 !fusedPath.empty() &&
-                                     inventory.hasModule(fusedPath)));
+  OCTET_TRY_ASSIGN(
+      facts.declared,
+      declareModule(*quant, path, fusedPath,
+                    !fusedPath.empty() && inventory.hasModule(fusedPath)));
   return Status::success();
 }
 
@@ -149,8 +148,7 @@ Status FactsReader::readLayerLinears(const std::string &prefix,
 Result<LayerFacts> FactsReader::readLayer(int64_t layer) {
   LayerFacts facts;
   std::string prefix = "model.layers." + std::to_string(layer) + ".";
-  auto readNorm = [&](const char *module, int64_t width,
-                      std::string_view why) {
+  auto readNorm = [&](const char *module, int64_t width, std::string_view why) {
     return inventory.requirePlain(prefix + module + ".weight", {width}, why);
   };
   facts.inputNorm = readNorm("input_layernorm", config.hidden, "(hidden_size)");
@@ -163,7 +161,8 @@ Result<LayerFacts> FactsReader::readLayer(int64_t layer) {
   OCTET_TRY(readLayerLinears(prefix, facts));
   readKvScales(prefix + "self_attn", facts);
   facts.window = config.windows[size_t(layer)];
-  if (const TensorInfo *norm = inventory.find(prefix + "input_layernorm.weight"))
+  if (const TensorInfo *norm =
+          inventory.find(prefix + "input_layernorm.weight"))
     facts.file = inventory.getFile(*norm);
   // Older files store what follows from the config.
   if (const TensorInfo *table =
@@ -205,7 +204,8 @@ FactsReader::readLmHead(const std::optional<StoredTensor> &embedding) {
 // Kinds
 //===----------------------------------------------------------------------===//
 
-static void addKey(std::string &key, const std::optional<StoredTensor> &tensor) {
+static void addKey(std::string &key,
+                   const std::optional<StoredTensor> &tensor) {
   key += tensor ? tensor->describe() : "-";
   key += ';';
 }

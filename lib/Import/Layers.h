@@ -51,7 +51,7 @@ struct KindRun {
 
 struct ModelFacts {
   std::vector<LayerFacts> kinds; ///< of the first layer of each kind
-  std::vector<KindRun> runs;    ///< in the order of the layers
+  std::vector<KindRun> runs;     ///< in the order of the layers
   std::optional<StoredTensor> embedding, norm;
   std::string embeddingFile, normFile;
   LinearFacts lmHead; ///< module `lm_head`, or `model.embed_tokens` if tied

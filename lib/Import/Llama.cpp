@@ -30,10 +30,9 @@ Result<DecoderConfig> octet::readMistral(ConfigReader &config,
                                          std::vector<std::string> &warnings) {
   OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
   result.qkvBias = result.outputBias = result.mlpBias = Bias::AsStored;
-  OCTET_TRY_ASSIGN(std::optional<int64_t> window,
-                   config.findSize("sliding_window"));
+  OCTET_TRY_ASSIGN(int64_t window, readSlidingWindow(config));
   OCTET_TRY(readWindows(
-      config, window.value_or(0), [](int64_t, int64_t) { return true; },
+      config, window, [](int64_t, int64_t) { return true; },
       /*firstSliding=*/0, result));
   return result;
 }

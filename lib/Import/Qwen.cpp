@@ -19,10 +19,9 @@
 
 using namespace octet;
 
-static Status readSlidingWindow(ConfigReader &config, DecoderConfig &result) {
+static Status readLateWindows(ConfigReader &config, DecoderConfig &result) {
   OCTET_TRY_ASSIGN(bool use, config.getFlag("use_sliding_window", false));
-  OCTET_TRY_ASSIGN(std::optional<int64_t> window,
-                   config.findSize("sliding_window"));
+  OCTET_TRY_ASSIGN(int64_t window, readSlidingWindow(config));
   int64_t firstSliding = 28; // the default of both architectures
   if (const nlohmann::json *value = config.find("max_window_layers")) {
     std::optional<int64_t> layer = toInteger(*value);
@@ -35,7 +34,7 @@ static Status readSlidingWindow(ConfigReader &config, DecoderConfig &result) {
     firstSliding = *layer;
   }
   return readWindows(
-      config, use ? window.value_or(0) : 0,
+      config, use ? window : 0,
       [](int64_t layer, int64_t start) { return layer >= start; }, firstSliding,
       result);
 }
@@ -45,7 +44,7 @@ Result<DecoderConfig> octet::readQwen2(ConfigReader &config,
   OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
   result.qkvBias = Bias::Yes;
   result.outputBias = result.mlpBias = Bias::AsStored;
-  OCTET_TRY(readSlidingWindow(config, result));
+  OCTET_TRY(readLateWindows(config, result));
   return result;
 }
 
@@ -56,6 +55,6 @@ Result<DecoderConfig> octet::readQwen3(ConfigReader &config,
   result.outputBias = result.qkvBias;
   result.mlpBias = Bias::AsStored;
   result.qkNorm = true;
-  OCTET_TRY(readSlidingWindow(config, result));
+  OCTET_TRY(readLateWindows(config, result));
   return result;
 }

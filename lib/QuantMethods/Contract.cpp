@@ -43,8 +43,8 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
 
   bool perTensor = method.weight.kind == Granularity::Kind::PerTensor;
   // One scale for a fused matrix: only where B3 says so.
-  bool collapses = query.requantMax ||
-                   (!numerics.isCpu() && numerics.capability >= 120);
+  bool collapses =
+      query.requantMax || (!numerics.isCpu() && numerics.capability >= 120);
   if (perTensor && query.fused) {
     if (collapses)
       return notBuilt(module,

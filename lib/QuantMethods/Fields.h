@@ -46,10 +46,10 @@ private:
   std::set<std::string, std::less<>> known;
 };
 
-/// A word that declares an FP8 cache, an object with `num_bits` 8 and `type`
-/// float, or nothing (C4); other declarations are an input error.
+/// A word that declares an FP8 cache, or an object with `num_bits` 8 and `type`
+/// float (C4).
 /// \param [out] declared  "kv_cache_scheme is 'static'", or untouched.
-Status readKvCache(Fields &fields, std::string &declared);
+void readKvCache(Fields &fields, std::string &declared);
 
 /// The readers of the method families; each in its own file.
 using MethodReader = Result<QuantConfig> (*)(const FoundConfig *found,

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 //
-// What `fp8`, `w8a8_fp8` and `compressed-tensors` share: an E4M3 weight with one
-// scale a matrix, a channel or a block, under either spelling of its name.
+// What `fp8`, `w8a8_fp8` and `compressed-tensors` share: an E4M3 weight with
+// one scale a matrix, a channel or a block, under either spelling of its name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,7 +43,8 @@ static bool isScalarShape(const std::vector<int64_t> &shape) {
 }
 
 /// The stored shape is the granularity's, in any spelling of W2: a scalar as []
-/// or [1], a channel's scale as [N, 1] or [N], a grid as [a, b] or [a, 1, b, 1].
+/// or [1], a channel's scale as [N, 1] or [N], a grid as [a, b] or [a, 1, b,
+/// 1].
 static bool fitsGranularity(const std::vector<int64_t> &shape,
                             const Granularity &granularity, int64_t n,
                             int64_t k) {
@@ -132,11 +133,11 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
              fitsGranularity(scale.shape, Granularity::perChannel(), n, k)) {
     result.weight = Granularity::perChannel();
   } else if (found->first == usual) {
-    Status status = inputError(facts.module,
-                               "'" + found->first + "' is " +
-                                   scale.describe() + "; expected " +
-                                   describeExpected(scheme, n, k),
-                               "W1");
+    Status status =
+        inputError(facts.module,
+                   "'" + found->first + "' is " + scale.describe() +
+                       "; expected " + describeExpected(scheme, n, k),
+                   "W1");
     if (scheme.anyGranularity && scale.shape.size() >= 2)
       status.note("the config has no weight_block_size");
     return status;
@@ -147,11 +148,10 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
                                    describeExpected(scheme, n, k),
                                "W6");
     std::string shape = scale.describe();
-    status.note((facts.file.empty() ? std::string()
-                                    : escapePath(facts.file) + ": ") +
-                "has '" + facts.module + "." + found->first + "' " +
-                shape.substr(shape.find('[')) + ", " +
-                describeKind(scale.shape, n));
+    status.note(
+        (facts.file.empty() ? std::string() : escapePath(facts.file) + ": ") +
+        "has '" + facts.module + "." + found->first + "' " +
+        shape.substr(shape.find('[')) + ", " + describeKind(scale.shape, n));
     return status;
   }
   result.scaleName = found->first;

@@ -27,10 +27,15 @@ bool octet::isKnownLinearTensor(std::string_view name) {
 }
 
 bool octet::isKvScaleName(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kNames = {
-      "k_scale",          "v_scale",           "kv_scale",
-      "k_proj.k_scale",   "v_proj.v_scale",    "qkv_proj.k_scale",
-      "qkv_proj.v_scale", "k_proj.output_scale", "v_proj.output_scale"};
+  constexpr std::array<std::string_view, 9> kNames = {"k_scale",
+                                                      "v_scale",
+                                                      "kv_scale",
+                                                      "k_proj.k_scale",
+                                                      "v_proj.v_scale",
+                                                      "qkv_proj.k_scale",
+                                                      "qkv_proj.v_scale",
+                                                      "k_proj.output_scale",
+                                                      "v_proj.output_scale"};
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
@@ -113,12 +118,12 @@ static Result<ResolvedModule> resolvePlain(const QuantConfig *config,
     result.activation = Activation::Dynamic;
     return result;
   }
-  if (facts.declared != "no group")
-    result.notes.push_back(
-        makeNote(facts, "is stored in " +
-                            std::string(storedTypeName(weight.type)) +
-                            " without scales and stays unquantised, though no "
-                            "list names it"));
+  bool quantizesLinears = config->scheme || !config->groups.empty();
+  if (quantizesLinears && facts.declared != "no group")
+    result.notes.push_back(makeNote(
+        facts, "is stored in " + std::string(storedTypeName(weight.type)) +
+                   " without scales and stays unquantised, though no "
+                   "list names it"));
   return result;
 }
 
@@ -138,7 +143,8 @@ static Result<Scheme> findScheme(const QuantConfig *config,
                   Activation::Dynamic};
   constexpr std::string_view kGroup = "group: ";
   if (facts.declared.starts_with(kGroup)) {
-    std::string_view name = std::string_view(facts.declared).substr(kGroup.size());
+    std::string_view name =
+        std::string_view(facts.declared).substr(kGroup.size());
     if (const SchemeGroup *group = config->findGroup(name))
       return group->scheme;
   }
@@ -195,13 +201,12 @@ Result<ResolvedModule> octet::resolveModule(const QuantConfig *config,
                           ", whose conversion is not built yet; F8_E4M3 runs",
                       "N8");
   default:
-    return inputError(facts.module,
-                      "weight is " + weight.describe() + ", method '" +
-                          (config ? config->method : "unquantized") +
-                          "' stores " +
-                          (config ? "F8_E4M3, BF16, F16 or F32"
-                                  : "BF16, F16 or F32"),
-                      "C13");
+    return inputError(
+        facts.module,
+        "weight is " + weight.describe() + ", method '" +
+            (config ? config->method : "unquantized") + "' stores " +
+            (config ? "F8_E4M3, BF16, F16 or F32" : "BF16, F16 or F32"),
+        "C13");
   }
   ResolvedModule notes;
   OCTET_TRY_ASSIGN(Scheme scheme, findScheme(config, notes, facts));

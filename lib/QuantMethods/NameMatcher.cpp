@@ -91,9 +91,8 @@ static int matchRegex(const pcre2_code *code, std::string_view name) {
   // more than this is hostile.
   pcre2_set_match_limit(context, 200'000);
   pcre2_set_heap_limit(context, 8 * 1024);
-  int found =
-      pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(name.data()), name.size(),
-                  0, 0, data, context);
+  int found = pcre2_match(code, reinterpret_cast<PCRE2_SPTR>(name.data()),
+                          name.size(), 0, 0, data, context);
   pcre2_match_context_free(context);
   pcre2_match_data_free(data);
   // 0: it matched, and has more groups than we asked for.
@@ -140,9 +139,9 @@ Result<NameList> NameList::read(const nlohmann::json &fields,
   }
   std::string subject = std::string(source) + "." + std::string(field);
   if (!found->is_array())
-    return inputError(subject,
-                      "is " + describeJson(*found) + ", expected a list of names",
-                      "C4");
+    return inputError(
+        subject, "is " + describeJson(*found) + ", expected a list of names",
+        "C4");
   list.presence = Presence::Given;
   int64_t index = 0;
   for (const nlohmann::json &element : *found) {
@@ -150,9 +149,9 @@ Result<NameList> NameList::read(const nlohmann::json &fields,
       return inputError(subject + "[" + std::to_string(index) + "]",
                         "is " + describeJson(element) + ", expected a name",
                         "C4");
-    OCTET_TRY_ASSIGN(NameEntry entry,
-                     NameEntry::parse(element.get<std::string>(), source, field,
-                                      index));
+    OCTET_TRY_ASSIGN(
+        NameEntry entry,
+        NameEntry::parse(element.get<std::string>(), source, field, index));
     list.entries.push_back(std::move(entry));
     ++index;
   }

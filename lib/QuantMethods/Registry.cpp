@@ -112,16 +112,15 @@ static std::string joinNames(const std::vector<std::string_view> &names) {
 //===----------------------------------------------------------------------===//
 
 /// The object at `object[key]`; null if absent or JSON null.
-static Result<const nlohmann::json *>
-findObject(const nlohmann::json &object, std::string_view key,
-           const std::string &source) {
+static Result<const nlohmann::json *> findObject(const nlohmann::json &object,
+                                                 std::string_view key,
+                                                 const std::string &source) {
   auto found = object.find(key);
   if (found == object.end() || found->is_null())
     return static_cast<const nlohmann::json *>(nullptr);
   if (!found->is_object())
-    return inputError(source,
-                      "is " + describeJson(*found) + ", expected an object",
-                      "C1");
+    return inputError(
+        source, "is " + describeJson(*found) + ", expected an object", "C1");
   return &*found;
 }
 
@@ -189,13 +188,13 @@ static Result<std::string> getDeclaredMethod(const FoundConfig &found) {
 Status octet::cannotReadLayout(std::string_view method,
                                const FoundConfig *found,
                                std::string_view foundMethod, std::string why) {
-  return inputError("--quantization " + std::string(method),
-                    "cannot read this checkpoint's layout, which is " +
-                        (found ? "'" + escapeName(foundMethod) + "' (" +
-                                     found->source + ")"
-                               : std::string("unquantised")) +
-                        "; " + why,
-                    "C3");
+  return inputError(
+      "--quantization " + std::string(method),
+      "cannot read this checkpoint's layout, which is " +
+          (found ? "'" + escapeName(foundMethod) + "' (" + found->source + ")"
+                 : std::string("unquantised")) +
+          "; " + why,
+      "C3");
 }
 
 static Result<const MethodEntry *> getMethod(const std::string &name,
@@ -239,8 +238,8 @@ octet::readQuantConfig(const FoundConfig *found, std::string_view userMethod,
   // What the checkpoint says has to be a known method even if it is overridden,
   // or nobody could tell whether the layout can be read.
   if (found && declared != name && !findMethod(declared, target.family)) {
-    OCTET_TRY_ASSIGN(entry, getMethod(declared, found->source + ".quant_method",
-                                      target));
+    OCTET_TRY_ASSIGN(
+        entry, getMethod(declared, found->source + ".quant_method", target));
   }
   OCTET_TRY_ASSIGN(QuantConfig config,
                    entry->read(found, declared, !userMethod.empty()));
@@ -284,12 +283,12 @@ Status octet::checkMethodTarget(std::string_view method, const Target &target,
   std::string what = method == "unquantized"
                          ? std::string("an unquantised model")
                          : "method '" + std::string(method) + "'";
-  return inputError(
-      std::string(option) + " " + target.name,
-      what + " needs compute capability " + least.capabilityText() +
-          " or higher, " + target.name + " is " + target.capabilityText() +
-          "; " + describeRuns(target) + ", and " + what +
-          " runs on cpu and from sm_" + std::to_string(least.capability) +
-          " on",
-      "C9");
+  return inputError(std::string(option) + " " + target.name,
+                    what + " needs compute capability " +
+                        least.capabilityText() + " or higher, " + target.name +
+                        " is " + target.capabilityText() + "; " +
+                        describeRuns(target) + ", and " + what +
+                        " runs on cpu and from sm_" +
+                        std::to_string(least.capability) + " on",
+                    "C9");
 }

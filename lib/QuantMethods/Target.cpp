@@ -58,7 +58,8 @@ Status octet::checkActivationDtype(const Target &target,
       return Status::success();
     return inputError("--dtype f32",
                       "f32 activations run on the CPU target only, the target "
-                      "is " + target.name + "; bf16 and f16 run there",
+                      "is " +
+                          target.name + "; bf16 and f16 run there",
                       "C9");
   }
   return inputError("--dtype " + escapeName(dtype),

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 //
-// A module stored in a plain dtype. The one entry of the registry that no config
-// names: norms, embeddings, ignored linears and whole unquantised checkpoints.
+// A module stored in a plain dtype. The one entry of the registry that no
+// config names: norms, embeddings, ignored linears and whole unquantised
+// checkpoints.
 //
 //===----------------------------------------------------------------------===//
 

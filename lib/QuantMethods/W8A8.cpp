@@ -49,9 +49,8 @@ Result<QuantConfig> octet::readW8A8Fp8(const FoundConfig *found,
   OCTET_TRY_ASSIGN(config.ignore, fields.getNames("ignore"));
   OCTET_TRY_ASSIGN(NameList more, fields.getNames("modules_to_not_convert"));
   config.ignore.append(std::move(more));
-  OCTET_TRY(readKvCache(fields, config.kvCache));
-  config.scheme =
-      Scheme{Granularity::perChannel(), false, Activation::Dynamic};
+  readKvCache(fields, config.kvCache);
+  config.scheme = Scheme{Granularity::perChannel(), false, Activation::Dynamic};
   fields.reportUnknown(config.warnings);
   return config;
 }

@@ -84,8 +84,7 @@ public:
     checkpoint.tensors.tensors.clear();
     int64_t offset = 0;
     for (const auto &[name, tensor] : tensors) { // sorted by name
-      int64_t bytes =
-          *checkedProduct(tensor.second) * byteWidth(tensor.first);
+      int64_t bytes = *checkedProduct(tensor.second) * byteWidth(tensor.first);
       checkpoint.tensors.tensors.push_back(
           {name, tensor.first, tensor.second, 0, offset, bytes});
       offset += bytes;
@@ -126,7 +125,8 @@ protected:
     return error.substr(0, error.find('\n'));
   }
 
-  template <typename Op> std::vector<Op> find(llvm::StringRef function = "") {
+  template <typename Op>
+  std::vector<Op> find(llvm::StringRef function = "") {
     std::vector<Op> ops;
     module->walk([&](Op op) {
       auto parent = op->template getParentOfType<mlir::func::FuncOp>();
@@ -314,6 +314,16 @@ TEST_F(ImportTest, SlidingWindows) {
   TinyCheckpoint mistral(config);
   ASSERT_EQ(import(mistral), "");
   EXPECT_EQ(find<model::AttentionOp>()[0].getWindow(), 64);
+  // Absent is the architecture's default, null is none.
+  config["max_position_embeddings"] = 8192;
+  config.erase("sliding_window");
+  TinyCheckpoint absent(config);
+  ASSERT_EQ(import(absent), "");
+  EXPECT_EQ(find<model::AttentionOp>()[0].getWindow(), 4096);
+  config["sliding_window"] = nullptr;
+  TinyCheckpoint null(config);
+  ASSERT_EQ(import(null), "");
+  EXPECT_EQ(find<model::AttentionOp>()[0].getWindow(), 0);
   // A window that no context fills is none.
   options.maxContext = 64;
   ASSERT_EQ(import(mistral), "");
@@ -522,9 +532,9 @@ TEST_F(ImportTest, SizesOfTheWrongTypeOrRange) {
 }
 
 TEST_F(ImportTest, MissingKeysAreNamed) {
-  for (const char *key : {"vocab_size", "hidden_size", "intermediate_size",
-                          "num_hidden_layers", "num_attention_heads",
-                          "max_position_embeddings", "rms_norm_eps"}) {
+  for (const char *key :
+       {"vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers",
+        "num_attention_heads", "max_position_embeddings", "rms_norm_eps"}) {
     json config = baseConfig();
     config.erase(key);
     EXPECT_TRUE(refuse(config).starts_with(
@@ -587,10 +597,10 @@ TEST_F(ImportTest, OtherFields) {
   EXPECT_EQ(refuse(with("torch_dtype", "int8")),
             "error: config.json: dtype is 'int8'; expected bfloat16, float16 "
             "or float32, or --dtype [C9]");
-  EXPECT_EQ(refuse(with("quantization_config", {{"quant_method", "fp8"},
-                                                {"", 1}})),
-            "error: config.json: quantization_config: has a field without a "
-            "name [C4]");
+  EXPECT_EQ(
+      refuse(with("quantization_config", {{"quant_method", "fp8"}, {"", 1}})),
+      "error: config.json: quantization_config: has a field without a "
+      "name [C4]");
 }
 
 TEST_F(ImportTest, OptionsOutOfRange) {
@@ -622,17 +632,16 @@ TEST_F(ImportTest, ExtractModules) {
     ASSERT_EQ(import(checkpoint), "");
     EXPECT_EQ(find<model::LinearOp>("step").size(), 4u);
     EXPECT_EQ(print(info("kind")), "\"module\"");
-    EXPECT_EQ(print(info("module")),
-              "{in = 16 : i64, out = 16 : i64, path = "
-              "\"model.layers.1.self_attn\"}");
+    EXPECT_EQ(print(info("module")), "{in = 16 : i64, out = 16 : i64, path = "
+                                     "\"model.layers.1.self_attn\"}");
   }
   options.extract = "model.layers.2.mlp.down_proj";
   ASSERT_EQ(import(checkpoint), "");
   ASSERT_EQ(find<model::LinearOp>("step").size(), 1u);
   auto weight = find<model::WeightOp>("step")[0];
-  EXPECT_EQ(weight.getLayer().getDefiningOp<mlir::arith::ConstantIndexOp>()
-                .value(),
-            2);
+  EXPECT_EQ(
+      weight.getLayer().getDefiningOp<mlir::arith::ConstantIndexOp>().value(),
+      2);
   // Alone it is no shard of a fused module.
   options.extract = "model.layers.0.self_attn.q_proj";
   ASSERT_EQ(import(checkpoint), "");
@@ -717,28 +726,35 @@ TEST(Rope, Llama3) {
       R"({"rope_theta": 10000.0, "rope_scaling": {"rope_type": "llama3",
           "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 128}})",
-      16, {1, 0.316227766, 0.04275117875, 0.003952847075,
-           0.00125, 0.0003952847075, 0.000125, 3.952847075e-05});
+      16,
+      {1, 0.316227766, 0.04275117875, 0.003952847075, 0.00125, 0.0003952847075,
+       0.000125, 3.952847075e-05});
 }
 
 TEST(Rope, Yarn) {
   const char *text =
       R"({"rope_theta": 10000.0, "rope_scaling": {"rope_type": "yarn",
           "factor": 4.0, "original_max_position_embeddings": 4096}})";
-  expectFrequencies(text, 16, {1, 0.316227766, 0.1, 0.02569350599,
-           0.00625, 0.001383496476, 0.00025, 7.90569415e-05}, 1.138629436);
+  expectFrequencies(text, 16,
+                    {1, 0.316227766, 0.1, 0.02569350599, 0.00625,
+                     0.001383496476, 0.00025, 7.90569415e-05},
+                    1.138629436);
   // Ends of the ramp that are not rounded.
   expectFrequencies(
       R"({"rope_theta": 10000.0, "rope_scaling": {"rope_type": "yarn",
           "factor": 4.0, "truncate": false, "attention_factor": 1.5}})",
-      16, {1, 0.316227766, 0.1, 0.02861360881,
-           0.006556971521, 0.001285632031, 0.00025, 7.90569415e-05}, 1.5);
+      16,
+      {1, 0.316227766, 0.1, 0.02861360881, 0.006556971521, 0.001285632031,
+       0.00025, 7.90569415e-05},
+      1.5);
   // Equal mscales cancel out.
   expectFrequencies(
       R"({"rope_parameters": {"rope_theta": 10000.0, "rope_type": "yarn",
           "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0}})",
-      16, {1, 0.316227766, 0.1, 0.02569350599,
-           0.00625, 0.001383496476, 0.00025, 7.90569415e-05}, 1);
+      16,
+      {1, 0.316227766, 0.1, 0.02569350599, 0.00625, 0.001383496476, 0.00025,
+       7.90569415e-05},
+      1);
 }
 
 TEST(Rope, TheTwoSpellingsMeanTheSameC15) {
@@ -789,9 +805,9 @@ TEST(Rope, WrongFields) {
             "error: config.json: rope_scaling is 'linear'; expected an object "
             "[C15]\n");
   for (const char *theta : {"0", "-1", "1", "\"10000\"", "true"})
-    EXPECT_NE(refuseRope(
-                  (std::string(R"({"rope_theta": )") + theta + "}").c_str()),
-              "")
+    EXPECT_NE(
+        refuseRope((std::string(R"({"rope_theta": )") + theta + "}").c_str()),
+        "")
         << theta;
   EXPECT_NE(refuseRope(R"({"rope_scaling": {"rope_type": "llama3", "factor": 8,
       "low_freq_factor": 4, "high_freq_factor": 4,
@@ -807,7 +823,8 @@ TEST(Rope, WrongFields) {
 TEST(Rope, UnknownKeysAreReportedC15) {
   std::vector<std::string> warnings;
   ASSERT_TRUE(readFrequencies(R"({"rope_scaling": {"rope_type": "linear",
-      "factor": 2.0, "mrope_section": [1, 2]}})", 8, warnings)
+      "factor": 2.0, "mrope_section": [1, 2]}})",
+                              8, warnings)
                   .ok());
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_EQ(warnings[0],
@@ -823,8 +840,7 @@ class GoldenImport : public ::testing::TestWithParam<const char *> {};
 
 TEST_P(GoldenImport, IsImportedWhole) {
 #ifdef OCTET_SHARED_DIR
-  std::string folder =
-      std::string(OCTET_SHARED_DIR) + "/golden/" + GetParam();
+  std::string folder = std::string(OCTET_SHARED_DIR) + "/golden/" + GetParam();
 #else
   std::string folder;
 #endif
@@ -849,10 +865,11 @@ TEST_P(GoldenImport, IsImportedWhole) {
   EXPECT_EQ(stored, checkpoint->tensors.all().size() + (tied ? 1 : 0));
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Golden, GoldenImport,
-    ::testing::Values("llama-bf16", "llama-fp8-static", "llama-fp8-ct-static",
-                      "llama-fp8-ct-channel", "qwen3-fp8-block",
-                      "qwen3-fp8-block-partial"));
+INSTANTIATE_TEST_SUITE_P(Golden, GoldenImport,
+                         ::testing::Values("llama-bf16", "llama-fp8-static",
+                                           "llama-fp8-ct-static",
+                                           "llama-fp8-ct-channel",
+                                           "qwen3-fp8-block",
+                                           "qwen3-fp8-block-partial"));
 
 } // namespace

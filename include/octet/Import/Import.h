@@ -23,10 +23,10 @@ namespace octet {
 /// What is absent is decided by the importer from the config (DESIGN,
 /// "Defaults").
 struct ImportOptions {
-  std::string target = "cpu";   ///< `native`, `cpu` or `sm_NN`, as given (C9)
-  std::string numerics;         ///< whose contracts; empty: the target's
-  std::string dtype;            ///< `bf16`, `f16`, `f32`; empty: the config's
-  std::string quantization;     ///< a method named by the user (C3), or empty
+  std::string target = "cpu"; ///< `native`, `cpu` or `sm_NN`, as given (C9)
+  std::string numerics;       ///< whose contracts; empty: the target's
+  std::string dtype;          ///< `bf16`, `f16`, `f32`; empty: the config's
+  std::string quantization;   ///< a method named by the user (C3), or empty
   std::string activationQuant = "auto"; ///< `auto` or `off`
   std::string kvCache = "auto"; ///< `auto`, `bf16`, `f16`, `f32`, `fp8_e4m3`
   std::string extract;          ///< a module path, or empty for the model

@@ -43,9 +43,7 @@ struct Granularity {
   static Granularity perTensor() { return {Kind::PerTensor}; }
   static Granularity perChannel() { return {Kind::PerChannel}; }
   static Granularity perToken() { return {Kind::PerToken}; }
-  static Granularity block(int64_t n, int64_t k) {
-    return {Kind::Block, n, k};
-  }
+  static Granularity block(int64_t n, int64_t k) { return {Kind::Block, n, k}; }
   bool isBlock() const { return kind == Kind::Block; }
   bool operator==(const Granularity &) const = default;
 };
@@ -79,8 +77,8 @@ struct Contract {
 /// A JSON value of a file, fit for a message: a string as quoteName has it,
 /// anything else as JSON, cut at 200 bytes.
 std::string describeJson(const nlohmann::json &value);
-/// The value of a JSON integer; nothing for any other value, `1.0` included, and
-/// for one that does not fit.
+/// The value of a JSON integer; nothing for any other value, `1.0` included,
+/// and for one that does not fit.
 std::optional<int64_t> toInteger(const nlohmann::json &value);
 
 /// The JSON object that C1 found, and where it stood.
@@ -108,8 +106,8 @@ struct SchemeGroup {
 
 /// A quantisation config as one method of the registry reads it.
 struct QuantConfig {
-  std::string method;  ///< registry name of the semantics (C2, C3)
-  std::string source;  ///< where it stood; empty if only the user named it
+  std::string method; ///< registry name of the semantics (C2, C3)
+  std::string source; ///< where it stood; empty if only the user named it
   /// The checkpoint holds quantised codes (C4). Otherwise weights are quantised
   /// while loading (W10).
   bool serialized = true;
@@ -135,9 +133,9 @@ struct QuantConfig {
 /// method; an input error with its rule: unknown method (C2), a method that is
 /// not built for this target (C2), a method that cannot read this layout (C3),
 /// a field of the wrong type or value (C4), C5.
-Result<std::optional<QuantConfig>>
-readQuantConfig(const FoundConfig *found, std::string_view userMethod,
-                const Target &target);
+Result<std::optional<QuantConfig>> readQuantConfig(const FoundConfig *found,
+                                                   std::string_view userMethod,
+                                                   const Target &target);
 
 /// The method runs on the target: the compute capability of section 2 (C9).
 Status checkMethodTarget(std::string_view method, const Target &target,
@@ -184,10 +182,10 @@ struct ResolvedModule {
   std::string method = "unquantized";
   Granularity weight;
   StoredType scaleType = StoredType::F32;
-  std::string scaleName;  ///< `weight_scale_inv` or `weight_scale`
+  std::string scaleName; ///< `weight_scale_inv` or `weight_scale`
   Activation activation = Activation::None;
   bool ue8m0 = false;
-  bool whileLoading = false; ///< W10: stored plain, quantised while loading
+  bool whileLoading = false;    ///< W10: stored plain, quantised while loading
   std::vector<ErrorInfo> notes; ///< C13: what was settled by the headers
 };
 
@@ -207,7 +205,7 @@ std::vector<int64_t> getScaleShape(const Granularity &granularity, int64_t n,
 
 /// Which contract a method has on a target (B1-B4).
 struct ContractQuery {
-  bool fused = false;           ///< a module of more than one shard (B3)
+  bool fused = false;             ///< a module of more than one shard (B3)
   bool quantizeActivation = true; ///< not `--activation-quant off`
   bool requantMax = false;
 };
@@ -215,8 +213,7 @@ struct ContractQuery {
 /// \returns an input error for a contract that needs a loading rewrite which is
 /// not built.
 Result<Contract> contractFor(const ResolvedModule &method,
-                             const Target &numerics,
-                             const ContractQuery &query,
+                             const Target &numerics, const ContractQuery &query,
                              std::string_view module);
 
 //===----------------------------------------------------------------------===//
