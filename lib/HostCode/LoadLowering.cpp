@@ -453,6 +453,5 @@ FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
   if (failed(applyPartialConversion(function, target, std::move(patterns))) ||
       failed(LoadLowering(host, function).lower()))
     return failure();
-  markUnused(host, function);
   return table;
 }
