@@ -95,6 +95,13 @@ typedef struct octet_kv_layer {
   void *v;
 } octet_kv_layer;
 
+/* A fused row kernel, for chunks and profiles. */
+typedef struct octet_rows_desc {
+  const char *name;  /* of the fusion: "rms_norm" */
+  int64_t grain;     /* fewest rows worth a thread */
+  int64_t row_bytes; /* of its operands, a row of each */
+} octet_rows_desc;
+
 /* Y[M,N] = X[M,K] * W[N,K]^T (+ bias[N]); N6, N6b. */
 typedef struct octet_gemm_desc {
   const char *module; /* module path pattern, for profiles and errors */
@@ -146,9 +153,9 @@ typedef void (*octet_row_fn)(void *arg, int64_t begin, int64_t end);
 typedef struct octet_runtime {
   /* --- step --- */
 
-  /* Runs fn over [0, n) on the pool's threads in chunks of at least `grain`
-     rows. The chunks never change a row's result. */
-  void (*parallel_for)(octet_ctx *ctx, int64_t n, int64_t grain,
+  /* Runs fn over [0, n) on the pool's threads in chunks of at least
+     `desc->grain` rows. The chunks never change a row's result. */
+  void (*parallel_for)(octet_ctx *ctx, const octet_rows_desc *desc, int64_t n,
                        octet_row_fn fn, void *arg);
   /* x [m, k] of x_type with x_scale as x_scale_mode says, y [m, n] row-major.
      bias has the parts of w; a part without bias has data NULL. */

@@ -229,8 +229,10 @@ LogicalResult StepFunction::lowerRowwise(kernel::RowwiseOp op) {
   Value code = LLVM::LoadOp::create(b, host.pointer, entry);
   int64_t bytes = std::max<int64_t>(countRowBytes(op), 1);
   int64_t grain = std::max<int64_t>(kGrainBytes / bytes, 1);
+  std::string desc = host.addStruct(
+      "octet.rows", {host.addString(op.getLabel()), grain, bytes});
   host.callRuntime(b, ctx, offsetof(octet_runtime, parallel_for), Type(),
-                   {countRows(op.getDomain()), host.constant(b, grain), code,
+                   {host.addressOf(b, desc), countRows(op.getDomain()), code,
                     pointers});
   return success();
 }

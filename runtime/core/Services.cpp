@@ -32,9 +32,9 @@ using namespace octet::rt;
 // Step
 //===----------------------------------------------------------------------===//
 
-static void parallelFor(octet_ctx *ctx, int64_t n, int64_t grain,
+static void parallelFor(octet_ctx *ctx, const octet_rows_desc *desc, int64_t n,
                         octet_row_fn fn, void *arg) {
-  Context::from(ctx).pool->parallelFor(n, grain, fn, arg);
+  Context::from(ctx).pool->parallelFor(n, desc->grain, fn, arg);
 }
 
 static void gemm(octet_ctx *ctx, const octet_gemm_desc *desc, int64_t m,

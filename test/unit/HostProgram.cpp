@@ -101,9 +101,11 @@ HostProgram::~HostProgram() {
 // The runtime of a test
 //===----------------------------------------------------------------------===//
 
-static void parallelFor(octet_ctx *ctx, int64_t n, int64_t grain,
+static void parallelFor(octet_ctx *ctx, const octet_rows_desc *desc, int64_t n,
                         octet_row_fn fn, void *arg) {
-  EXPECT_GE(grain, 1);
+  EXPECT_STRNE(desc->name, "");
+  EXPECT_GE(desc->grain, 1);
+  EXPECT_GE(desc->row_bytes, 1);
   int64_t chunk = static_cast<HostRun *>(ctx)->chunk;
   if (chunk == 0)
     return fn(arg, 0, n);

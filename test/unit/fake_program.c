@@ -203,6 +203,11 @@ static void output_rows(void *p, int64_t begin, int64_t end) {
       arg->a->o[i * H + j] = arg->a->h[arg->batch->output_rows[i] * H + j] * 0.0625f;
 }
 
+static const octet_rows_desc embed_desc = {"embed", 1, 8 * H};
+static const octet_rows_desc split_desc = {"split", 1, 8 * H};
+static const octet_rows_desc add_desc = {"add", 4, 12 * H};
+static const octet_rows_desc output_desc = {"output", 1, 8 * H};
+
 static int32_t step(octet_ctx *ctx, const octet_batch *b) {
 #ifdef FAKE_STEP
   return 7;
@@ -211,24 +216,24 @@ static int32_t step(octet_ctx *ctx, const octet_batch *b) {
   arena *a = (arena *)ctx->arena;
   const int64_t rows = b->num_rows;
   row_arg arg = {ctx, b, a, 0};
-  rt->parallel_for(ctx, rows, 1, embed_rows, &arg);
+  rt->parallel_for(ctx, &embed_desc, rows, embed_rows, &arg);
   if (ctx->tracing)
     rt->trace(ctx, "hidden", 0, OCTET_F32, rows, H, a->h);
   for (int64_t l = 0; l < LAYERS; ++l) {
     const octet_weight *w = ctx->weights + W_LAYER0 + 2 * l;
     arg.layer = l;
     rt->gemm(ctx, &qkv_gemm, rows, a->h, 0, &w[0], 0, a->qkv);
-    rt->parallel_for(ctx, rows, 1, split_rows, &arg);
+    rt->parallel_for(ctx, &split_desc, rows, split_rows, &arg);
     rt->attention(ctx, &attention_desc, l, b, a->q, 0, 0, a->y);
     rt->gemm(ctx, &o_gemm, rows, a->y, 0, &w[1], 0, a->o);
-    rt->parallel_for(ctx, rows, 4, add_rows, &arg);
+    rt->parallel_for(ctx, &add_desc, rows, add_rows, &arg);
     if (ctx->tracing)
       rt->trace(ctx, "hidden", l + 1, OCTET_F32, rows, H, a->h);
   }
   if (ctx->tracing)
     rt->trace(ctx, "hidden_norm", -1, OCTET_F32, rows, H, a->h);
   if (b->num_outputs) {
-    rt->parallel_for(ctx, b->num_outputs, 1, output_rows, &arg);
+    rt->parallel_for(ctx, &output_desc, b->num_outputs, output_rows, &arg);
     rt->gemm(ctx, &head_gemm, b->num_outputs, a->o, 0, &ctx->weights[W_EMBED],
              0, b->output);
   }
