@@ -417,10 +417,10 @@ Status Importer::reportNames() {
 
 Result<OwningOpRef<ModuleOp>> Importer::run() {
   OCTET_TRY(readOptions());
-  OCTET_TRY_ASSIGN(const Architecture *found, findArchitecture(config));
-  architecture = found->name;
+  OCTET_TRY_ASSIGN(const Architecture *family, findArchitecture(config));
+  architecture = family->name;
   OCTET_TRY(readQuantisation());
-  OCTET_TRY_ASSIGN(decoder, found->read(config, notes.warnings));
+  OCTET_TRY_ASSIGN(decoder, family->read(config, notes.warnings));
   OCTET_TRY(chooseSettings());
   config.reportUnknown(notes.warnings);
   if (!options.extract.empty()) {

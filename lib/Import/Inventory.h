@@ -18,8 +18,6 @@
 
 namespace octet {
 
-using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
-
 /// The tensors of a checkpoint, which of them the model uses, and what was
 /// missing or of another shape than the config implies. Problems are collected
 /// and reported together.

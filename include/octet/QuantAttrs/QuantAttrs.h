@@ -37,7 +37,6 @@ std::optional<StoredType> toStoredType(mlir::Type type);
 mlir::RankedTensorType toTensorType(const StoredTensor &tensor,
                                     mlir::MLIRContext *context);
 
-using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
 q::StoredAttr toAttr(const StoredTensors &tensors, llvm::StringRef declared,
                      mlir::MLIRContext *context);
 /// Tensors of a type that no file stores are left out.

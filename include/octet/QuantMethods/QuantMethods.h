@@ -166,12 +166,14 @@ struct StoredTensor {
   bool operator==(const StoredTensor &) const = default;
 };
 
+/// Tensors of one module, by the last component of their names.
+using StoredTensors = std::map<std::string, StoredTensor, std::less<>>;
+
 /// What the checkpoint stores and declares for one linear.
 struct ModuleFacts {
   std::string module; ///< its path, for messages
   std::string file;   ///< file that holds the weight, for notes; may be empty
-  /// By the last component of the tensor's name.
-  std::map<std::string, StoredTensor, std::less<>> tensors;
+  StoredTensors tensors;
   std::string declared; ///< what declareModule said
   bool isLmHead = false;
 };
