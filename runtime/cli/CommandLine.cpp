@@ -28,6 +28,7 @@ struct Options {
   LogitsOptions logits;
   EvalOptions eval;
   ScoreOptions score;
+  BenchOptions bench;
   bool infoJson = false;
 };
 } // namespace
@@ -52,8 +53,9 @@ static CLI::Option *addList(CLI::App *verb, const char *name,
 
 static void addCommon(CLI::App *verb, Options &o) {
   verb->add_option("--weights", o.common.weights,
-                   "Folder of the checkpoint; default: the one compiled")
-      ->type_name("DIR");
+                   "Folder of the checkpoint, or 'random' for values of the "
+                   "right shapes; default: the one compiled")
+      ->type_name("DIR|random");
   verb->add_option("--threads", o.common.threads,
                    "Threads; default: one for each processor this process may "
                    "use. Results do not depend on it")
@@ -188,6 +190,47 @@ static void addScore(CLI::App &app, Options &o) {
   verb->add_flag("--json", o.score.json, "One JSON object a name");
 }
 
+static void addBench(CLI::App &app, Options &o) {
+  CLI::App *verb = app.add_subcommand(
+      "bench",
+      "Measure tokens a second, and how near they are to the machine's "
+      "limits");
+  addCommon(verb, o);
+  BenchOptions &bench = o.bench;
+  verb->add_option("--batch", o.common.batch,
+                   "Sequences decoded together; default: 1")
+      ->type_name("N")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  verb->add_option("--prompt-len", bench.promptLength,
+                   "Tokens of each prompt; default: 512, or fewer if the "
+                   "context has no room")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+  verb->add_option("--gen-len", bench.genLength,
+                   "Steps of decode; default: 64, or fewer if the context has "
+                   "no room")
+      ->type_name("TOKENS")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+  verb->add_option("--depth", bench.depth,
+                   "Tokens in the cache before prefill and before decode start")
+      ->type_name("TOKENS")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  verb->add_option("--repeat", bench.repeat, "Times that each is measured")
+      ->type_name("R")
+      ->capture_default_str()
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  verb->add_option("--probe-mib", bench.probeMebibytes,
+                   "Size of the buffer whose reads are the memory's bandwidth, "
+                   "in MiB; default: 1024, or four times the last-level cache "
+                   "if that is larger. Fewer measure a cache")
+      ->type_name("MIB")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  verb->add_flag("--json", bench.json,
+                 "One JSON object, in bytes, seconds and "
+                 "operations");
+}
+
 static void addInfo(CLI::App &app, Options &o) {
   CLI::App *verb = app.add_subcommand("info", "Say what this program is");
   addCommon(verb, o);
@@ -205,8 +248,8 @@ struct Invocation {
   std::vector<std::string> arguments;
 };
 
-static constexpr const char *kVerbs[] = {"run", "logits", "eval", "score",
-                                         "info"};
+static constexpr const char *kVerbs[] = {"run",   "logits", "eval",
+                                         "score", "bench",  "info"};
 
 static bool isVerb(std::string_view word) {
   return std::ranges::find(kVerbs, word) != std::end(kVerbs);
@@ -214,10 +257,14 @@ static bool isVerb(std::string_view word) {
 
 /// CLI11 would only say that a subcommand is required.
 static Status checkVerb(const std::vector<std::string> &arguments) {
-  static constexpr char names[] = "; there are run, logits, eval, score and "
-                                  "info";
+  std::string names = "; there are ";
+  for (size_t i = 0; i < std::size(kVerbs); ++i)
+    names += (i == 0                       ? ""
+              : i + 1 == std::size(kVerbs) ? " and "
+                                           : ", ") +
+             std::string(kVerbs[i]);
   if (arguments.empty())
-    return usageError("command line", std::string("no verb given") + names);
+    return usageError("command line", "no verb given" + names);
   if (!arguments[0].starts_with("-") && !isVerb(arguments[0]))
     return usageError("command line",
                       "no verb " + quoteName(arguments[0]) + names);
@@ -253,6 +300,8 @@ static Status dispatch(const CLI::App &app, Program program, const Options &o) {
     return evalVerb(std::move(program), o.common, o.eval);
   if (app.got_subcommand("score"))
     return scoreVerb(std::move(program), o.common, o.score);
+  if (app.got_subcommand("bench"))
+    return benchVerb(std::move(program), o.common, o.bench);
   return infoVerb(program, o.common, o.infoJson);
 }
 
@@ -282,6 +331,7 @@ static Status runChecked(int argc, char **argv) {
   addLogits(app, options);
   addEval(app, options);
   addScore(app, options);
+  addBench(app, options);
   addInfo(app, options);
   OCTET_TRY(checkVerb(invocation.arguments));
   // CLI11 takes the arguments from the back.

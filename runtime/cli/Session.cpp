@@ -108,6 +108,11 @@ Result<Session> rt::openSession(Program program, const CommonOptions &common,
       Model::load(std::move(program), common.weights,
                   LoadOptions{.threads = common.threads, .level = level}));
   progress.clear();
+  if (session.model->randomWeights())
+    std::fputs(
+        "note: --weights random: values are drawn; no checkpoint is read "
+        "or compared with the one compiled\n",
+        stderr);
   for (const std::string &text : session.model->warnings())
     std::fprintf(stderr, "warning: %s\n", text.c_str());
   session.engine = std::make_unique<Engine>(

@@ -54,6 +54,15 @@ struct ScoreOptions {
   bool json = false;
 };
 
+struct BenchOptions {
+  int64_t promptLength = 0; ///< 0: 512, or what the context has room for
+  int64_t genLength = 0;    ///< 0: 64, the same
+  int64_t depth = 0;
+  int64_t repeat = 3;
+  int64_t probeMebibytes = 0; ///< 0: larger than any cache
+  bool json = false;
+};
+
 Status runVerb(Program program, const CommonOptions &common,
                const RunOptions &options);
 Status logitsVerb(Program program, const CommonOptions &common,
@@ -62,6 +71,8 @@ Status evalVerb(Program program, const CommonOptions &common,
                 const EvalOptions &options);
 Status scoreVerb(Program program, const CommonOptions &common,
                  const ScoreOptions &options);
+Status benchVerb(Program program, const CommonOptions &common,
+                 const BenchOptions &options);
 Status infoVerb(const Program &program, const CommonOptions &common, bool json);
 
 } // namespace octet::rt

@@ -27,7 +27,9 @@
 
 namespace octet::rt {
 
-class ThreadPool; // runtime/cpu/ThreadPool.h
+class Profile;       // runtime/core/Profile.h
+class RandomWeights; // runtime/core/RandomWeights.h
+class ThreadPool;    // runtime/cpu/ThreadPool.h
 
 /// Receives what a program passes to `octet_runtime::trace`.
 class TraceSink {
@@ -47,12 +49,16 @@ struct Context : octet_ctx {
   ThreadPool *pool = nullptr;
   /// Of `trace`; null unless `tracing`.
   TraceSink *sink = nullptr;
+  /// Of profiledServices(); null with the plain table.
+  Profile *profile = nullptr;
 
   // --- load ---
 
   /// The checkpoint's files mapped, and their table.
   const TensorTable *table = nullptr;
   const MappedCheckpoint *mapped = nullptr;
+  /// In place of `mapped` if there is no checkpoint.
+  const RandomWeights *random = nullptr;
   /// Row i of the program's tensor table, as found in this checkpoint (checked:
   /// same dtype and shape). A program names rows by this index.
   std::vector<const TensorInfo *> rows;

@@ -154,6 +154,31 @@ Status Model::runLoad() {
   return Status::success();
 }
 
+Status Model::openWeights(const std::string &folder) {
+  if (folder == kRandomWeights) {
+    OCTET_TRY_ASSIGN(random, RandomWeights::draw(info().tensors, *pool,
+                                                 "--weights random"));
+    table = random->table();
+    ctx.random = &*random;
+  } else {
+    OCTET_TRY_ASSIGN(Checkpoint checkpoint,
+                     openCheckpoint(folder, {.needConfig = false}));
+    table = std::move(checkpoint.tensors);
+    OCTET_TRY(checkTensorTable(info(), table, folder));
+    OCTET_TRY_ASSIGN(mapped, MappedCheckpoint::map(table));
+    ctx.mapped = &*mapped;
+  }
+  ctx.table = &table;
+  for (const ProgramTensor &tensor : info().tensors)
+    ctx.rows.push_back(table.find(tensor.name));
+  return Status::success();
+}
+
+void Model::setProfile(Profile *profile) {
+  ctx.profile = profile;
+  ctx.runtime = profile ? profiledServices() : cpuServices();
+}
+
 Result<std::unique_ptr<Model>> Model::load(Program program,
                                            const std::string &weights,
                                            const LoadOptions &options) {
@@ -170,21 +195,12 @@ Result<std::unique_ptr<Model>> Model::load(Program program,
     return usageError("--weights", "the program names no default folder; give "
                                    "the checkpoint's");
 
-  OCTET_TRY_ASSIGN(Checkpoint checkpoint,
-                   openCheckpoint(folder, {.needConfig = false}));
-  model->table = std::move(checkpoint.tensors);
-  OCTET_TRY(checkTensorTable(info, model->table, folder));
-  OCTET_TRY_ASSIGN(model->mapped, MappedCheckpoint::map(model->table));
-  ctx.table = &model->table;
-  ctx.mapped = &*model->mapped;
-  for (const ProgramTensor &tensor : info.tensors)
-    ctx.rows.push_back(model->table.find(tensor.name));
-
   ctx.level = options.level >= 0 ? options.level : detectLevel();
   ctx.runtime = cpuServices();
   model->pool = std::make_unique<ThreadPool>(
       options.threads > 0 ? options.threads : ThreadPool::defaultThreads());
   ctx.pool = model->pool.get();
+  OCTET_TRY(model->openWeights(folder));
 
   OCTET_TRY_ASSIGN(model->kv, KvCache::create(info.kv, info.maxSeqs,
                                               info.maxContext, model->path()));

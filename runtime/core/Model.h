@@ -13,7 +13,9 @@
 #include "octet/Support/Status.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/KvCache.h"
+#include "runtime/core/Profile.h"
 #include "runtime/core/Program.h"
+#include "runtime/core/RandomWeights.h"
 #include <memory>
 #include <string>
 
@@ -39,8 +41,9 @@ Status checkTensorTable(const ProgramInfo &info, const TensorTable &table,
 /// address.
 class Model {
 public:
-  /// Maps `weights` (a folder; "" for the one that was compiled) and runs the
-  /// program's load function.
+  /// Maps `weights` (a folder; "" for the one that was compiled; kRandomWeights
+  /// draws them instead, and then nothing is compared) and runs the program's
+  /// load function.
   /// \returns the checkpoint's errors, those of checkTensorTable, what a
   /// load service recorded (W6 and others), or that memory is too small.
   static Result<std::unique_ptr<Model>>
@@ -61,15 +64,26 @@ public:
   /// Runs the program on one batch. With a sink, it gets the traces.
   Status step(const octet_batch &batch, TraceSink *sink = nullptr);
 
+  /// From now on steps add what their operators take to `profile`; null ends
+  /// that.
+  void setProfile(Profile *profile);
+  /// The weights of kRandomWeights, else null.
+  const RandomWeights *randomWeights() const {
+    return random ? &*random : nullptr;
+  }
+  ThreadPool &threadPool() { return *pool; }
+
 private:
   Model() = default;
   Status takeError(const char *function, int32_t result);
+  Status openWeights(const std::string &folder);
   Status allocateArena();
   Status runLoad();
 
   Program program;
   TensorTable table;
   std::optional<MappedCheckpoint> mapped;
+  std::optional<RandomWeights> random;
   std::unique_ptr<ThreadPool> pool;
   std::optional<KvCache> kv;
   std::vector<octet_weight> weights;

@@ -19,6 +19,7 @@
 #include "octet/Support/Escape.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/KvCache.h"
+#include "runtime/core/RandomWeights.h"
 #include "runtime/cpu/CpuBackend.h"
 #include "runtime/cpu/LoadOps.h"
 #include "runtime/cpu/ThreadPool.h"
@@ -112,7 +113,8 @@ static const void *find(Context &c, const octet_tensor_desc &desc,
     return bug("the program loads tensor " + quoteName(tensor.name) + " (" +
                tensor.describe() + ") as " + std::to_string(count) +
                " elements of type " + std::to_string(type));
-  const std::byte *data = c.mapped->bytes(tensor).data();
+  const std::byte *data =
+      (c.random ? c.random->bytes(tensor) : c.mapped->bytes(tensor)).data();
   // A header of odd length leaves all tensors of its file unaligned.
   if (reinterpret_cast<uintptr_t>(data) % size_t(elementBytes(type)) == 0)
     return data;

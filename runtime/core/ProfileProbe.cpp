@@ -1,0 +1,197 @@
+//===- ProfileProbe.cpp - What the machine could do -----------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/core/ProfileProbe.h"
+#include "octet/Support/Checked.h"
+#include "runtime/abi.h"
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <immintrin.h>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace octet;
+using namespace octet::rt;
+
+static double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+      .count();
+}
+
+/// Keeps a result that nobody reads.
+template <typename T>
+static void keep(const T &value) {
+  asm volatile("" : : "m"(value) : "memory");
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// Streams of a piece that one thread reads side by side: one alone does not
+/// keep enough lines on their way.
+static constexpr int kStreams = 4;
+static constexpr int64_t kStreamBytes = 64 << 10;
+static constexpr int64_t kPieceBytes = kStreams * kStreamBytes;
+static constexpr int64_t kAheadBytes = 1024;
+
+__attribute__((target("avx2"))) static void readPiece(const std::byte *piece) {
+  __m256i sum[kStreams] = {};
+  for (int64_t i = 0; i < kStreamBytes; i += 64)
+    for (int s = 0; s < kStreams; ++s) {
+      const std::byte *line = piece + s * kStreamBytes + i;
+      _mm_prefetch(reinterpret_cast<const char *>(line + kAheadBytes),
+                   _MM_HINT_T0);
+      const auto *words = reinterpret_cast<const __m256i *>(line);
+      sum[s] = _mm256_xor_si256(sum[s],
+                                _mm256_xor_si256(_mm256_load_si256(words),
+                                                 _mm256_load_si256(words + 1)));
+    }
+  keep(sum);
+}
+
+ReadProbe::ReadProbe(ReadProbe &&o) noexcept { *this = std::move(o); }
+
+ReadProbe &ReadProbe::operator=(ReadProbe &&o) noexcept {
+  std::swap(base, o.base);
+  std::swap(size, o.size);
+  return *this;
+}
+
+ReadProbe::~ReadProbe() {
+  if (base)
+    munmap(base, size);
+}
+
+Result<ReadProbe> ReadProbe::create(ThreadPool &pool, int64_t bytes) {
+  if (bytes <= 0) {
+    bytes =
+        std::max<int64_t>(int64_t(1) << 30, 4 * sysconf(_SC_LEVEL3_CACHE_SIZE));
+    auto memory = checkedMul(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGESIZE));
+    if (memory && *memory > 0)
+      bytes = std::min(bytes, *memory / 4);
+  }
+  ReadProbe probe;
+  probe.size = size_t(alignTo(bytes, kPieceBytes));
+  void *map = mmap(nullptr, probe.size, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (map == MAP_FAILED)
+    return machineError(
+        "bench", "the bandwidth probe needs " + std::to_string(probe.size) +
+                     " bytes of memory: " + std::strerror(errno));
+  probe.base = static_cast<std::byte *>(map);
+  madvise(map, probe.size, MADV_HUGEPAGE);
+  // Written, or every page would be the same zeros in the cache.
+  pool.parallelChunks(int64_t(probe.size) / kPieceBytes, 1,
+                      [&](int64_t begin, int64_t end) {
+                        std::memset(probe.base + begin * kPieceBytes, 0x5A,
+                                    size_t((end - begin) * kPieceBytes));
+                      });
+  return probe;
+}
+
+double ReadProbe::measure(ThreadPool &pool, int passes) const {
+  double best = 0;
+  for (int pass = 0; pass < passes; ++pass) {
+    const auto start = std::chrono::steady_clock::now();
+    pool.parallelChunks(int64_t(size) / kPieceBytes, 1,
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t i = begin; i < end; ++i)
+                            readPiece(base + i * kPieceBytes);
+                        });
+    best = std::max(best, double(size) / secondsSince(start));
+  }
+  return best;
+}
+
+//===----------------------------------------------------------------------===//
+// Multiplying
+//===----------------------------------------------------------------------===//
+
+/// Independent sums: more than an instruction's latency has room for, fewer
+/// than there are registers.
+static constexpr int kSums = 12;
+
+// Zeros: they stay zeros, and no operand is subnormal. The assembly hides them
+// from the optimiser, which would compute the sums itself.
+
+__attribute__((target("avx512f,avx512bf16"))) static void
+dotBFloat16(int64_t steps) {
+  __m512 sum[kSums] = {};
+  __m512i a = _mm512_setzero_si512(), b = a;
+  for (int64_t step = 0; step < steps; ++step) {
+    asm volatile("" : "+v"(a), "+v"(b));
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kSums; ++i)
+      sum[i] = _mm512_dpbf16_ps(sum[i], (__m512bh)a, (__m512bh)b);
+  }
+  keep(sum);
+}
+
+__attribute__((target("avx512f"))) static void fma512(int64_t steps) {
+  __m512 sum[kSums] = {}, a = _mm512_setzero_ps(), b = a;
+  for (int64_t step = 0; step < steps; ++step) {
+    asm volatile("" : "+v"(a), "+v"(b));
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kSums; ++i)
+      sum[i] = _mm512_fmadd_ps(a, b, sum[i]);
+  }
+  keep(sum);
+}
+
+__attribute__((target("avx2,fma"))) static void fma256(int64_t steps) {
+  __m256 sum[kSums] = {}, a = _mm256_setzero_ps(), b = a;
+  for (int64_t step = 0; step < steps; ++step) {
+    asm volatile("" : "+x"(a), "+x"(b));
+#pragma clang loop unroll(full)
+    for (int i = 0; i < kSums; ++i)
+      sum[i] = _mm256_fmadd_ps(a, b, sum[i]);
+  }
+  keep(sum);
+}
+
+const char *rt::dotKindName(DotKind kind) {
+  return kind == DotKind::BFloat16Dot ? "bf16 dot" : "f32 fma";
+}
+
+DotKind rt::dotKindOf(int level, bool isBFloat16) {
+  return level >= OCTET_LEVEL_BF16 && isBFloat16 ? DotKind::BFloat16Dot
+                                                 : DotKind::Float32Fma;
+}
+
+double rt::measureDotPeak(ThreadPool &pool, int level, DotKind kind) {
+  // About half a millisecond a task: short enough to fall between the
+  // neighbours of a busy machine, long enough for the clock.
+  constexpr int64_t kSteps = 50'000;
+  constexpr int kRuns = 20;
+  void (*run)(int64_t) = fma256;
+  int64_t lanes = 8;
+  if (kind == DotKind::BFloat16Dot) {
+    run = dotBFloat16;
+    lanes = 32;
+  } else if (level >= OCTET_LEVEL_AVX512) {
+    run = fma512;
+    lanes = 16;
+  }
+  const int64_t tasks = 4 * pool.size();
+  double best = 0;
+  for (int i = 0; i < kRuns; ++i) {
+    const auto start = std::chrono::steady_clock::now();
+    pool.parallelChunks(tasks, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t task = begin; task < end; ++task)
+        run(kSteps);
+    });
+    best = std::max(best, double(tasks * kSteps * kSums * lanes * 2) /
+                              secondsSince(start));
+  }
+  return best;
+}
