@@ -8,8 +8,9 @@ Bit for bit: the files that `EXE logits` writes, hidden states and decoded
 logits included, are compared as bytes, and the ids of `EXE run` as text.
 """
 import json
+import sys
 
-from octet_test import TestCase, draw_prompts, load, main, SEED
+from octet_test import TestCase, draw_prompts, load, main, rel_l2, SEED
 
 # Two of them longer than a page of the KV cache (64), one of one token, one
 # of exactly a page.
@@ -77,6 +78,43 @@ class Invariance(TestCase):
         _, values = load(base)["p3.logits"]
         self.assertEqual(rows, len(whole) - 20)
         self.assertEqual(forced, values[19 * width:(19 + rows) * width])
+
+    def test_simd_levels(self):
+        """AVX2 and AVX-512 give the same bits; the BF16 level has an order of
+        additions of its own. Each is invariant in itself."""
+        folder = self.make("levels", "--seed", SEED, "--hidden", 200,
+                           "--intermediate", 320, "--head-dim", 32)
+        prompts = draw_prompts([9, 1, 70])
+        for dtype, limit in (("f32", 1e-5), ("bf16", 3e-2)):
+            exe = self.compile(folder, f"levels.{dtype}", "--dtype", dtype,
+                               "--activation-quant", "off")
+            found = {}
+            for level in ("v3", "avx512", "bf16"):
+                outs = []
+                for i, setting in enumerate((
+                        ["--threads", 1], ["--batch", 3, "--chunk", 4])):
+                    try:
+                        outs.append(self.logits(
+                            exe, prompts, "--simd", level, *setting,
+                            out=f"levels.{dtype}.{level}.{i}"))
+                    except AssertionError as error:
+                        if "status 1, expected 0" not in str(error):
+                            raise
+                if not outs:
+                    print(f"not on this machine: {level}", file=sys.stderr)
+                    continue
+                self.assertEqual(len(outs), 2, level)
+                self.assertEqual(outs[0].read_bytes(), outs[1].read_bytes(),
+                                 f"{dtype} {level}: {setting}")
+                found[level] = outs[0]
+            self.assertIn("v3", found)
+            for level, out in found.items():
+                if level == "avx512":
+                    self.assertEqual(out.read_bytes(),
+                                     found["v3"].read_bytes(), dtype)
+                for name, (_, values) in load(out).items():
+                    self.assertLess(rel_l2(values, load(found["v3"])[name][1]),
+                                    limit, f"{dtype} {level} {name}")
 
     def test_block(self):
         self.check_all("qwen3_block", [
