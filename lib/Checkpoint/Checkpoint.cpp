@@ -17,6 +17,7 @@
 
 #include "octet/Checkpoint/Checkpoint.h"
 #include "JsonSax.h"
+#include "octet/Checkpoint/Gguf.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
 #include <algorithm>
@@ -323,9 +324,12 @@ Result<Checkpoint> octet::openCheckpoint(const std::string &path,
   Checkpoint checkpoint;
   checkpoint.path = path;
   if (!fs::is_directory(status)) {
+    if (path.ends_with(".gguf"))
+      return openGguf(path);
     if (options.needConfig || !path.ends_with(kSuffix))
       return inputError(subject, "is not a folder; a checkpoint is a folder "
-                                 "with config.json and *.safetensors");
+                                 "with config.json and *.safetensors, or a "
+                                 "*.gguf file");
     OCTET_TRY_ASSIGN(checkpoint.tensors, readSafetensors(path));
     return checkpoint;
   }

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <sys/mman.h>
 #include <system_error>
+#include <unistd.h>
 
 using namespace octet;
 
@@ -61,4 +62,16 @@ MappedCheckpoint::bytes(const TensorInfo &tensor) const {
          "a tensor of another table");
   return {static_cast<const std::byte *>(mapping.base) + tensor.offset,
           size_t(tensor.bytes)};
+}
+
+void MappedCheckpoint::release(const TensorInfo &tensor) const {
+  std::span<const std::byte> data = bytes(tensor);
+  uintptr_t page = uintptr_t(::sysconf(_SC_PAGESIZE));
+  uintptr_t begin = reinterpret_cast<uintptr_t>(data.data());
+  uintptr_t end = begin + data.size();
+  // Pages that a neighbour shares may go too: nothing is lost.
+  begin -= begin % page;
+  if (begin < end)
+    (void)::madvise(reinterpret_cast<void *>(begin), end - begin,
+                    MADV_DONTNEED);
 }

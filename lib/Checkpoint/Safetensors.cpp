@@ -94,8 +94,18 @@ static std::string printList(std::span<const int64_t> values) {
   return text + "]";
 }
 
+std::string_view octet::packingName(Packing packing) {
+  static constexpr std::string_view kNames[] = {
+      "", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K"};
+  return kNames[size_t(packing)];
+}
+
+std::string_view TensorInfo::storedName() const {
+  return packing == Packing::None ? storedTypeName(type) : packingName(packing);
+}
+
 std::string TensorInfo::describe() const {
-  return std::string(storedTypeName(type)) + " " + printList(shape);
+  return std::string(storedName()) + " " + printList(shape);
 }
 
 //===----------------------------------------------------------------------===//
@@ -494,7 +504,7 @@ std::string TensorTable::hash() const {
   for (const TensorInfo &tensor : tensors) {
     hash.add(tensor.name);
     hash.add("\0"sv);
-    hash.add(storedTypeName(tensor.type));
+    hash.add(tensor.storedName());
     hash.add("\0"sv);
     hash.add(uint64_t(tensor.shape.size()));
     for (int64_t side : tensor.shape)

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/Services.h"
+#include "octet/Checkpoint/TensorReader.h"
 #include "octet/Numerics/Numerics.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
@@ -96,6 +97,32 @@ static ScaledMatrix matrixOf(const octet_tensor_desc &desc,
   return m;
 }
 
+/// The elements of a tensor that a GGUF file packs or reorders (W16), in memory
+/// of their own.
+static const void *unpack(Context &c, const TensorInfo &tensor, int64_t bytes) {
+  auto *data = static_cast<std::byte *>(c.allocate(bytes));
+  if (!data)
+    return nullptr;
+  TensorReader reader(*c.mapped, tensor);
+  const int64_t rowBytes = reader.rows() ? bytes / reader.rows() : 0;
+  struct Rows {
+    const TensorReader &reader;
+    std::byte *data;
+    int64_t rowBytes;
+  } rows{reader, data, rowBytes};
+  c.pool->parallelFor(
+      reader.rows(), /*grain=*/16,
+      [](void *arg, int64_t begin, int64_t end) {
+        const Rows &r = *static_cast<const Rows *>(arg);
+        r.reader.readElements(begin, end - begin,
+                              {r.data + begin * r.rowBytes,
+                               size_t((end - begin) * r.rowBytes)});
+      },
+      &rows);
+  c.mapped->release(tensor);
+  return data;
+}
+
 /// The bytes of row `index` of the tensor table at an address fit for its
 /// elements; nullptr after recording an error.
 static const void *find(Context &c, const octet_tensor_desc &desc,
@@ -109,10 +136,13 @@ static const void *find(Context &c, const octet_tensor_desc &desc,
                std::to_string(c.rows.size()));
   const TensorInfo &tensor = *c.rows[index];
   auto bytes = count < 0 ? std::nullopt : checkedMul(count, elementBytes(type));
-  if (dtypeOf(tensor.type) != type || bytes != tensor.bytes)
+  if (dtypeOf(tensor.type) != type || !bytes ||
+      checkedProduct(tensor.shape) != count)
     return bug("the program loads tensor " + quoteName(tensor.name) + " (" +
                tensor.describe() + ") as " + std::to_string(count) +
                " elements of type " + std::to_string(type));
+  if (!tensor.isPlain())
+    return unpack(c, tensor, *bytes);
   const std::byte *data =
       (c.random ? c.random->bytes(tensor) : c.mapped->bytes(tensor)).data();
   // A header of odd length leaves all tensors of its file unaligned.

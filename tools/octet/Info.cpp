@@ -8,6 +8,7 @@
 
 #include "Info.h"
 #include "octet/Checkpoint/Checkpoint.h"
+#include "octet/Checkpoint/Gguf.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <charconv>
@@ -130,7 +131,8 @@ std::vector<FoldedLine> foldTensors(std::span<const TensorInfo> tensors) {
     splitName(tensor.name, pattern, numbers);
     key = pattern;
     key += '\n';
-    key += char(tensor.type);
+    key += tensor.storedName();
+    key += '\n';
     for (int64_t side : tensor.shape)
       key.append(reinterpret_cast<const char *>(&side), sizeof side);
     auto [at, isNew] = groupOf.try_emplace(key, groups.size());
@@ -260,7 +262,7 @@ struct Tally {
 struct Summary {
   std::string architecture, method;
   Tally total;
-  std::map<StoredType, Tally> byType;
+  std::map<std::pair<StoredType, Packing>, Tally> byType;
   std::vector<Tally> byFile;
   std::vector<FoldedLine> lines;
 };
@@ -273,7 +275,7 @@ Summary summarise(const Checkpoint &checkpoint) {
   summary.byFile.resize(table.files.size());
   for (const TensorInfo &tensor : table.all()) {
     summary.total.add(tensor);
-    summary.byType[tensor.type].add(tensor);
+    summary.byType[{tensor.type, tensor.packing}].add(tensor);
     summary.byFile[tensor.file].add(tensor);
   }
   summary.lines = foldTensors(table.all());
@@ -336,6 +338,11 @@ private:
   std::vector<std::vector<std::string>> rows;
 };
 
+std::string_view printType(const std::pair<StoredType, Packing> &type) {
+  return type.second == Packing::None ? storedTypeName(type.first)
+                                      : packingName(type.second);
+}
+
 std::string printShape(const TensorInfo &tensor) {
   std::string text = tensor.describe();
   return text.substr(text.find(' ') + 1);
@@ -356,7 +363,12 @@ void printText(const Checkpoint &checkpoint, const Summary &summary,
       << (summary.method.empty() ? "none declared" : escapeName(summary.method))
       << '\n';
   out << "tokenizer:     "
-      << (checkpoint.hasTokenizer ? "tokenizer.json" : "none") << '\n';
+      << (!checkpoint.hasTokenizer ? "none"
+          : checkpoint.gguf        ? "in the metadata"
+                                   : "tokenizer.json")
+      << '\n';
+  if (checkpoint.gguf)
+    out << "format:        GGUF version " << checkpoint.gguf->version << '\n';
   out << "files:         " << plural(int64_t(table.files.size()), "file")
       << '\n';
   out << "tensors:       " << plural(summary.total.tensors, "tensor") << ", "
@@ -366,7 +378,7 @@ void printText(const Checkpoint &checkpoint, const Summary &summary,
   out << "\nby dtype:\n";
   Columns types;
   for (const auto &[type, tally] : summary.byType)
-    types.add({std::string(storedTypeName(type)),
+    types.add({std::string(printType(type)),
                plural(tally.tensors, "tensor"), printBytes(tally.bytes)});
   types.print(out);
 
@@ -375,14 +387,14 @@ void printText(const Checkpoint &checkpoint, const Summary &summary,
     out << "\ntensors:\n";
     for (const TensorInfo &tensor : table.all())
       rows.add({escapeName(tensor.name),
-                std::string(storedTypeName(tensor.type)), printShape(tensor),
+                std::string(tensor.storedName()), printShape(tensor),
                 plural(tensor.bytes, "byte"),
                 escapePath(baseName(table.files[tensor.file]))});
   } else {
     out << "\ntensors, numbers folded:\n";
     for (const FoldedLine &line : summary.lines)
       rows.add({printName(line, /*raw=*/false),
-                std::string(storedTypeName(line.example->type)),
+                std::string(line.example->storedName()),
                 printShape(*line.example),
                 line.count == 1 ? "" : "x " + std::to_string(line.count)});
   }
@@ -410,12 +422,12 @@ void printJson(const Checkpoint &checkpoint, const Summary &summary,
                      {"tensor_count", summary.byFile[i].tensors}});
   ordered_json &types = root["dtypes"] = ordered_json::object();
   for (const auto &[type, tally] : summary.byType)
-    types[std::string(storedTypeName(type))] = {{"tensor_count", tally.tensors},
-                                                {"tensor_bytes", tally.bytes}};
+    types[std::string(printType(type))] = {{"tensor_count", tally.tensors},
+                                           {"tensor_bytes", tally.bytes}};
   ordered_json &patterns = root["patterns"] = ordered_json::array();
   for (const FoldedLine &line : summary.lines)
     patterns.push_back({{"name", printName(line, /*raw=*/true)},
-                        {"dtype", storedTypeName(line.example->type)},
+                        {"dtype", line.example->storedName()},
                         {"shape", line.example->shape},
                         {"count", line.count}});
   // A path may be no UTF-8, on which `dump` would throw otherwise.
@@ -429,7 +441,7 @@ void printJson(const Checkpoint &checkpoint, const Summary &summary,
     for (const TensorInfo &tensor : table.all()) {
       out << std::exchange(separator, ",")
           << "{\"name\":" << dumpJson(tensor.name) << ",\"dtype\":\""
-          << storedTypeName(tensor.type)
+          << tensor.storedName()
           << "\",\"shape\":" << printShape(tensor)
           << ",\"bytes\":" << tensor.bytes << ",\"offset\":" << tensor.offset
           << ",\"file\":" << dumpJson(baseName(table.files[tensor.file]))

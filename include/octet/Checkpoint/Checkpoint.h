@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a checkpoint folder holds: config.json and its sidecars as JSON, and the
-// tensor table of its safetensors files. Everything here is hostile input: a
+// What a checkpoint holds, a folder or a GGUF file: config.json and its sidecars
+// as JSON, and the tensor table of its files. Everything here is hostile input: a
 // header may lie about sizes, offsets, names. No weight byte is read. No LLVM:
 // the executable uses this library too.
 //
@@ -41,15 +41,33 @@ std::string_view storedTypeName(StoredType type);
 /// The type of that name, or nothing for a name we do not know.
 std::optional<StoredType> parseStoredType(std::string_view name);
 
+/// How the elements of a GGUF tensor are packed in blocks along K (FORMATS.md).
+/// None: elements of a StoredType, one after the other.
+enum class Packing : uint8_t {
+  None, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q6_K,
+};
+
+/// "Q4_K"; "" for None.
+std::string_view packingName(Packing packing);
+
 /// One tensor of the table.
 struct TensorInfo {
   std::string name;
-  StoredType type;
+  StoredType type; ///< of the elements, F32 where they are packed
   std::vector<int64_t> shape;
   int32_t file;    ///< index into Checkpoint::files
   int64_t offset;  ///< first byte, from the start of the file
-  int64_t bytes;   ///< size in bytes
+  int64_t bytes;   ///< size in the file, in bytes
+  Packing packing = Packing::None;
+  /// Rows of a head whose halves the file stores interleaved (W16): row
+  /// `2 i + j` of the file is row `j * headRows / 2 + i`. 0 if rows lie in
+  /// order. TensorReader.h undoes packing and order.
+  int64_t headRows = 0;
 
+  /// The file holds the elements as `type` and `shape` say.
+  bool isPlain() const { return packing == Packing::None && headRows == 0; }
+  /// The name of what is stored: "BF16", "Q4_K".
+  std::string_view storedName() const;
   /// "F8_E4M3 [256, 320]".
   std::string describe() const;
 };
@@ -118,13 +136,18 @@ Result<nlohmann::json> readJsonFile(const std::string &path);
 /// what is not UTF-8 becomes U+FFFD.
 std::string dumpJson(const nlohmann::json &value);
 
-/// A checkpoint folder as found on disk.
+struct GgufMetadata;
+
+/// A checkpoint as found on disk: a folder, or one GGUF file, whose metadata
+/// then stand for the JSON files (Gguf.h) and whose tensors have the names that
+/// a folder would give them (W16).
 struct Checkpoint {
-  std::string path;           ///< the folder as the user gave it
+  std::string path;           ///< the folder or file as the user gave it
   nlohmann::json config;      ///< config.json, an object
   nlohmann::json hfQuantConfig;     ///< hf_quant_config.json, or null
   nlohmann::json generationConfig;  ///< generation_config.json, or null
-  bool hasTokenizer = false;  ///< tokenizer.json is there
+  bool hasTokenizer = false;  ///< tokenizer.json is there, or GGUF's tokens
+  std::shared_ptr<const GgufMetadata> gguf; ///< null for a folder
   TensorTable tensors;
 };
 
@@ -138,7 +161,7 @@ struct OpenOptions {
 /// headers: a tensor in another file, missing or unlisted is an error; its file
 /// names are plain names in the folder), or, without either, all
 /// `*.safetensors` of the folder in name order. With needConfig = false `path`
-/// may also be one safetensors file.
+/// may also be one safetensors file. A file named *.gguf is a whole checkpoint.
 Result<Checkpoint> openCheckpoint(const std::string &path,
                                   OpenOptions options = {});
 
@@ -153,8 +176,11 @@ public:
   /// Maps each file of `table`. A file whose size is not what the header
   /// reader saw is an error.
   static Result<MappedCheckpoint> map(const TensorTable &table);
-  /// The bytes of a tensor of the table given to `map`.
+  /// The bytes of a tensor of the table given to `map`, as the file has them.
   std::span<const std::byte> bytes(const TensorInfo &tensor) const;
+  /// Lets the machine have the memory that holds a tensor's bytes; they are
+  /// read from the file again when somebody looks.
+  void release(const TensorInfo &tensor) const;
 
 private:
   MappedCheckpoint() = default;
