@@ -22,6 +22,8 @@ using Action = std::function<Status()>;
 void addCompileCommand(CLI::App &app, Action &action);
 /// Adds `octet info` to `app`.
 void addInfoCommand(CLI::App &app, Action &action);
+/// Adds `octet quantize` to `app`.
+void addQuantizeCommand(CLI::App &app, Action &action);
 
 } // namespace octet
 

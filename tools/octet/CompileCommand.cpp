@@ -41,7 +41,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
   CLI::App *verb =
       app.add_subcommand("compile", "Compile a checkpoint to one executable");
   verb->add_option("CHECKPOINT", o->checkpoint,
-                   "Folder with config.json and *.safetensors")
+                   "Folder with config.json and *.safetensors, or a GGUF file")
       ->required();
   verb->add_option("-o,--output", o->output,
                    "File to write; text goes to stdout without it");

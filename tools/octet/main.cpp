@@ -23,7 +23,7 @@ void octet::addInfoCommand(CLI::App &app, Action &action) {
   auto o = std::make_shared<InfoOptions>();
   CLI::App *verb = app.add_subcommand(
       "info", "What a checkpoint holds, from its headers alone");
-  verb->add_option("CHECKPOINT", o->path, "Folder, or a safetensors file")
+  verb->add_option("CHECKPOINT", o->path, "Folder, or a GGUF or safetensors file")
       ->required();
   verb->add_flag("--json", o->json, "For programs");
   verb->add_flag("--tensors", o->tensors, "List each tensor");
@@ -64,6 +64,7 @@ int main(int argc, char **argv) {
   Action action;
   addCompileCommand(app, action);
   addInfoCommand(app, action);
+  addQuantizeCommand(app, action);
   try {
     app.parse(arguments.size(), arguments.data());
   } catch (const CLI::ParseError &error) {

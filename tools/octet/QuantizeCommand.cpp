@@ -1,0 +1,155 @@
+//===- QuantizeCommand.cpp - octet quantize -------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+
+#include "octet/Quantize/Quantize.h"
+#include <cmath>
+#include <csignal>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+namespace octet {
+
+/// The signal that asked to stop; 0 if none did.
+static volatile std::sig_atomic_t stopSignal = 0;
+
+static void rememberSignal(int number) { stopSignal = number; }
+
+namespace {
+/// While it lives, SIGINT, SIGTERM and SIGHUP ask the work to stop.
+class StopOnSignals {
+public:
+  StopOnSignals() {
+    struct sigaction action {};
+    action.sa_handler = rememberSignal;
+    sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < kCount; ++i) {
+      ::sigaction(kSignals[i], nullptr, &before[i]);
+      // Whoever started us may want a signal ignored (nohup).
+      if (before[i].sa_handler != SIG_IGN)
+        ::sigaction(kSignals[i], &action, nullptr);
+    }
+  }
+  ~StopOnSignals() {
+    for (size_t i = 0; i < kCount; ++i)
+      ::sigaction(kSignals[i], &before[i], nullptr);
+  }
+
+private:
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+  static constexpr size_t kCount = std::size(kSignals);
+  struct sigaction before[kCount];
+};
+} // namespace
+
+/// One line that is written over, on a terminal only.
+static void printProgress(int64_t done, int64_t total) {
+  static int shown = -1;
+  int percent = total ? int(double(done) / double(total) * 100) : 100;
+  if (percent != std::exchange(shown, percent))
+    std::fprintf(stderr, "\r  quantising %3d %%%s", percent,
+                 done == total ? "\n" : "");
+}
+
+static std::string printMegabytes(int64_t bytes) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f MB", double(bytes) / 1e6);
+  return text;
+}
+
+static Status quantize(QuantizeOptions &options) {
+  Status status;
+  {
+    StopOnSignals signals;
+    options.interrupted = &stopSignal;
+    Result<QuantizeResult> result = quantizeCheckpoint(options);
+    if (result.ok()) {
+      for (const std::string &text : result->warnings)
+        std::cerr << "warning: " << text << '\n';
+      for (const std::string &text : result->notes)
+        std::cerr << "note: " << text << '\n';
+      std::cerr << "  " << result->quantised << " weights quantised, "
+                << result->kept << " tensors kept: "
+                << printMegabytes(result->sourceBytes) << " to "
+                << printMegabytes(result->outputBytes) << " in "
+                << result->files << (result->files == 1 ? " file" : " files")
+                << '\n';
+      return Status::success();
+    }
+    status = result.takeStatus();
+  }
+  if (stopSignal) {
+    // Whoever waits for us sees what ended us.
+    std::cerr << '\n' << status.info().format();
+    std::cerr.flush();
+    ::raise(stopSignal);
+  }
+  return status;
+}
+
+void addQuantizeCommand(CLI::App &app, Action &action) {
+  auto o = std::make_shared<QuantizeOptions>();
+  auto block = std::make_shared<std::string>("128x128");
+  auto shardGib = std::make_shared<double>(5);
+  CLI::App *verb = app.add_subcommand(
+      "quantize", "Write a checkpoint in FP8 from one in BF16, F16, F32 or GGUF");
+  verb->add_option("CHECKPOINT", o->checkpoint,
+                   "Folder with config.json and *.safetensors, or a GGUF file")
+      ->required();
+  verb->add_option("-o,--output", o->output,
+                   "Folder to write, new or empty; it appears when it is "
+                   "complete")
+      ->required();
+  const std::map<std::string, QuantizeTo> kinds = {
+      {"fp8-block", QuantizeTo::Block},
+      {"fp8-channel", QuantizeTo::Channel},
+      {"fp8-tensor", QuantizeTo::Tensor}};
+  verb->add_option("--to", o->to,
+                   "What shares a scale: fp8-block, fp8-channel or fp8-tensor; "
+                   "activations are quantised when the model runs")
+      ->transform(CLI::CheckedTransformer(kinds))
+      ->type_name("KIND")
+      ->required();
+  const std::map<std::string, QuantizeFormat> formats = {
+      {"fp8", QuantizeFormat::Fp8},
+      {"compressed-tensors", QuantizeFormat::CompressedTensors}};
+  verb->add_option("--format", o->format,
+                   "How the result is declared: fp8 (of channels: w8a8_fp8) or "
+                   "compressed-tensors [fp8; compressed-tensors for "
+                   "fp8-channel]")
+      ->transform(CLI::CheckedTransformer(formats))
+      ->type_name("FORMAT");
+  verb->add_option("--block", *block,
+                   "Rows x columns of a block of fp8-block [128x128]");
+  verb->add_option("--ignore", o->ignore,
+                   "Module to leave as it is, as in modules_to_not_convert; "
+                   "may be given several times (C7)")
+      ->type_name("NAME");
+  verb->add_option("--shard-gib", *shardGib,
+                   "Largest file, in GiB; a tensor is never split [5]")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--threads", o->threads, "Threads [all]")
+      ->check(CLI::PositiveNumber);
+  verb->callback([o, block, shardGib, verb, &action] {
+    action = [o, block, shardGib, verb]() -> Status {
+      OCTET_TRY(parseBlock(*block, *o));
+      if (verb->count("--block") && o->to != QuantizeTo::Block)
+        return usageError("--block", "is for --to fp8-block");
+      double bytes = std::fmin(*shardGib * 0x1p30, 0x1p62);
+      o->shardBytes = std::max<int64_t>(int64_t(bytes), 1);
+      if (isatty(STDERR_FILENO))
+        o->progress = printProgress;
+      return quantize(*o);
+    };
+  });
+}
+
+} // namespace octet
