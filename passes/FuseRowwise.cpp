@@ -26,6 +26,7 @@
 #include "passes/RowwiseConversion.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -387,7 +388,14 @@ void FuseRowwise::runOnOperation() {
       while (fuseOne(*block) || fuseSiblings(*block)) {
       }
   int64_t kernels = 0;
-  getOperation().walk([&](RowwiseOp) { ++kernels; });
+  getOperation().walk([&](RowwiseOp op) {
+    ++kernels;
+    // Parts of a split that this kernel does not read.
+    for (Operation &body :
+         llvm::make_early_inc_range(llvm::reverse(op.getBody().front())))
+      if (isOpTriviallyDead(&body))
+        body.erase();
+  });
   numKernels += kernels;
   numFused += converted - std::min(converted, kernels);
 }

@@ -62,12 +62,6 @@ static std::string str(Type type) {
   return text;
 }
 
-static Type elementOf(Type type) {
-  if (auto quantized = dyn_cast<q::TensorType>(type))
-    return quantized.getElementType();
-  return cast<RankedTensorType>(type).getElementType();
-}
-
 /// At most this many shards (OCTET_MAX_PARTS of runtime/abi.h).
 static constexpr size_t kMaxShards = 4;
 
@@ -210,9 +204,10 @@ LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
       diagnostic.attachNote() << name << ": " << why;
     return failure();
   }
-  remark::passed(op->getLoc(),
-                 remark::RemarkOpts::name("kernel").category("select-kernels"))
-      << module << ": uses " << kernel->name << " [" << kernel->rule << "]";
+  remark::passed(
+      op->getLoc(),
+      remark::RemarkOpts::name("kernel").category("octet-select-kernels"))
+      << remark::add("{0}: uses {1} [{2}]", module, kernel->name, kernel->rule);
 
   OpBuilder b(op);
   auto gemm = kernel::GemmOp::create(
