@@ -28,6 +28,7 @@ struct Options {
   LogitsOptions logits;
   EvalOptions eval;
   ScoreOptions score;
+  TokenizeOptions tokenize;
   BenchOptions bench;
   bool infoJson = false;
 };
@@ -86,11 +87,14 @@ static void addRun(CLI::App &app, Options &o) {
   addCommon(verb, o);
   addBatch(verb, o, "max_seqs of the program");
   RunOptions &run = o.run;
+  addList(verb, "--prompt", run.prompts, "A prompt; may be repeated")
+      ->type_name("TEXT");
   addList(verb, "--prompt-ids", run.promptIds,
           "A prompt as token ids, 1,2,3; may be repeated")
       ->type_name("IDS");
   verb->add_option("--prompts", run.promptsFile,
-                   "Prompts, a line each: {\"prompt_ids\": [1, 2, 3]}")
+                   "Prompts, a line each: {\"prompt\": \"text\"} or "
+                   "{\"prompt_ids\": [1, 2, 3]}")
       ->type_name("FILE.jsonl");
   verb->add_option("--max-tokens", run.generate.maxTokens,
                    "Most tokens to add to a prompt")
@@ -124,6 +128,9 @@ static void addRun(CLI::App &app, Options &o) {
                    "Of the draws; the same seed gives the same tokens")
       ->type_name("S")
       ->capture_default_str();
+  addList(verb, "--stop", run.stops,
+          "Text that ends a completion and is not part of it; may be repeated")
+      ->type_name("TEXT");
   verb->add_option("--stop-ids", run.stopIds,
                    "Token ids that end a prompt and are not part of it")
       ->type_name("IDS");
@@ -176,12 +183,13 @@ static void addEval(CLI::App &app, Options &o) {
 
 static void addScore(CLI::App &app, Options &o) {
   CLI::App *verb =
-      app.add_subcommand("score", "Log-probabilities and perplexity of ids");
+      app.add_subcommand("score", "Log-probabilities and perplexity of a text");
   addCommon(verb, o);
+  verb->add_option("--text", o.score.textFile, "A text, UTF-8")
+      ->type_name("FILE");
   verb->add_option("--ids-file", o.score.idsFile,
                    "[ids...] or {\"NAME\": [ids...], ...}")
-      ->type_name("FILE.json")
-      ->required();
+      ->type_name("FILE.json");
   verb->add_option("--stride", o.score.stride,
                    "Tokens from one window of the context to the next; "
                    "default: half the context")
@@ -231,6 +239,26 @@ static void addBench(CLI::App &app, Options &o) {
                  "operations");
 }
 
+static void addTokenize(CLI::App &app, Options &o) {
+  CLI::App *verb = app.add_subcommand(
+      "tokenize", "Text on standard input to ids, as --prompt-ids takes them");
+  verb->add_flag("--json", o.tokenize.json,
+                 "{\"ids\": [...], \"tokens\": [...]}");
+  verb->add_flag("--null,-0", o.tokenize.null,
+                 "Several texts, each ended by a zero byte; a line of output "
+                 "for each");
+  verb->add_flag(
+      "--no-special", o.tokenize.noSpecial,
+      "Without the tokens that are added around a text, such as bos");
+
+  verb = app.add_subcommand("detokenize",
+                            "Ids on standard input to text, a line each: 1,2,3 "
+                            "or {\"ids\": [1, 2, 3]}");
+  verb->add_flag("--json", o.tokenize.json, "{\"text\": \"...\"} a line");
+  verb->add_flag("--skip-special", o.tokenize.noSpecial,
+                 "Leave special tokens out");
+}
+
 static void addInfo(CLI::App &app, Options &o) {
   CLI::App *verb = app.add_subcommand("info", "Say what this program is");
   addCommon(verb, o);
@@ -248,8 +276,9 @@ struct Invocation {
   std::vector<std::string> arguments;
 };
 
-static constexpr const char *kVerbs[] = {"run",   "logits", "eval",
-                                         "score", "bench",  "info"};
+static constexpr const char *kVerbs[] = {"run",   "logits",   "eval",
+                                         "score", "tokenize", "detokenize",
+                                         "bench", "info"};
 
 static bool isVerb(std::string_view word) {
   return std::ranges::find(kVerbs, word) != std::end(kVerbs);
@@ -322,6 +351,7 @@ static Status runChecked(int argc, char **argv) {
   Invocation &invocation = *found;
 
   Options options;
+  options.common.payload = &invocation.payload;
   CLI::App app("A model compiled by Octet. Results go to stdout or -o, errors "
                "and progress to stderr.\nExit status: 0 good, 1 wrong input, 2 "
                "wrong usage, 3 a fault of Octet's.",
@@ -332,6 +362,7 @@ static Status runChecked(int argc, char **argv) {
   addEval(app, options);
   addScore(app, options);
   addBench(app, options);
+  addTokenize(app, options);
   addInfo(app, options);
   OCTET_TRY(checkVerb(invocation.arguments));
   // CLI11 takes the arguments from the back.
@@ -346,6 +377,11 @@ static Status runChecked(int argc, char **argv) {
                                           escapeName(invocation.name) +
                                           " --help");
   }
+  // These need the tokenizer alone.
+  if (app.got_subcommand("tokenize"))
+    return tokenizeVerb(options.common, options.tokenize);
+  if (app.got_subcommand("detokenize"))
+    return detokenizeVerb(options.common, options.tokenize);
   OCTET_TRY_ASSIGN(Program program, Program::load(invocation.payload));
   return dispatch(app, std::move(program), options);
 }

@@ -8,6 +8,7 @@
 
 #include "octet/Support/Escape.h"
 #include "runtime/cli/Session.h"
+#include "runtime/cli/TextStream.h"
 #include "runtime/cli/Verbs.h"
 #include <cmath>
 #include <fmt/format.h>
@@ -26,11 +27,16 @@ static std::string jsonIds(std::span<const int32_t> ids) {
   return fmt::format("[{}]", fmt::join(ids, ", "));
 }
 
+/// \param text  nothing without a tokenizer.
 static std::string jsonLine(std::span<const int32_t> prompt,
-                            const Completion &c, bool withLogProbs) {
+                            const Completion &c,
+                            const std::optional<std::string> &text,
+                            bool withLogProbs) {
   std::string line =
       fmt::format("{{\"prompt_ids\": {}, \"ids\": {}, \"finish\": \"{}\"",
                   jsonIds(prompt), jsonIds(c.ids), c.finish);
+  if (text)
+    line += fmt::format(", \"text\": {}", dumpJson(*text));
   if (withLogProbs) {
     std::vector<std::string> values, tops;
     for (const TokenLogProb &token : c.logProbs) {
@@ -46,7 +52,7 @@ static std::string jsonLine(std::span<const int32_t> prompt,
   return line + "}\n";
 }
 
-static std::string textLine(const Completion &c, bool withLogProbs) {
+static std::string idLine(const Completion &c, bool withLogProbs) {
   std::string line;
   for (size_t i = 0; i < c.ids.size(); ++i) {
     line += fmt::format("{}{}", i ? " " : "", c.ids[i]);
@@ -56,24 +62,64 @@ static std::string textLine(const Completion &c, bool withLogProbs) {
   return fmt::format("{}{}[{}]\n", line, line.empty() ? "" : " ", c.finish);
 }
 
-/// The prompts of the command line or file, checked.
-static Result<std::vector<std::vector<int32_t>>>
-readPrompts(const RunOptions &options, const Engine &engine) {
-  std::vector<std::vector<int32_t>> prompts;
+/// After the text of a completion: its tokens, a line each.
+static std::string tokenLines(const Tokenizer &tokenizer, const Completion &c) {
+  std::string lines;
+  for (size_t i = 0; i < c.ids.size(); ++i)
+    lines += fmt::format(
+        "{} {:.4f}\n",
+        dumpJson(std::string(tokenizer.token(c.ids[i]).value_or(""))),
+        c.logProbs[i].logProb);
+  return lines;
+}
+
+//===----------------------------------------------------------------------===//
+// What is asked for
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Prompts and the tokenizer that they need.
+struct Prompts {
+  std::vector<std::vector<int32_t>> ids;
+  bool anyText = false;
+};
+} // namespace
+
+static Result<std::vector<int32_t>> encodePrompt(const std::string &text,
+                                                 const Tokenizer &tokenizer,
+                                                 const Engine &engine,
+                                                 const std::string &subject) {
+  OCTET_TRY_ASSIGN(std::vector<int32_t> ids, tokenizer.encode(text));
+  return engine.checkIds(std::vector<int64_t>(ids.begin(), ids.end()), subject);
+}
+
+/// The prompts of the command line or file, checked. `tokenizer` is opened if a
+/// prompt is text.
+static Result<Prompts> readPrompts(const RunOptions &options,
+                                   const CommonOptions &common,
+                                   const Engine &engine,
+                                   std::optional<Tokenizer> &tokenizer) {
+  std::vector<FilePrompt> given;
+  for (const std::string &text : options.prompts)
+    given.push_back({"--prompt", true, {}, text});
   for (const std::string &text : options.promptIds) {
     OCTET_TRY_ASSIGN(auto ids, parseIds(text, "--prompt-ids"));
-    OCTET_TRY_ASSIGN(auto checked, engine.checkIds(ids, "--prompt-ids"));
-    prompts.push_back(std::move(checked));
+    given.push_back({"--prompt-ids", false, std::move(ids), ""});
   }
   if (!options.promptsFile.empty()) {
-    OCTET_TRY_ASSIGN(auto lines, readPromptsFile(options.promptsFile));
-    for (size_t i = 0; i < lines.size(); ++i) {
-      OCTET_TRY_ASSIGN(
-          auto checked,
-          engine.checkIds(
-              lines[i], fmt::format("{}: prompt {}", options.promptsFile, i)));
-      prompts.push_back(std::move(checked));
+    OCTET_TRY_ASSIGN(given, readPromptsFile(options.promptsFile));
+  }
+  Prompts prompts;
+  for (const FilePrompt &prompt : given) {
+    prompts.anyText |= prompt.isText;
+    if (prompt.isText && !tokenizer) {
+      OCTET_TRY_ASSIGN(tokenizer, openTokenizer(common));
     }
+    OCTET_TRY_ASSIGN(
+        auto ids, prompt.isText ? encodePrompt(prompt.text, *tokenizer, engine,
+                                               prompt.subject)
+                                : engine.checkIds(prompt.ids, prompt.subject));
+    prompts.ids.push_back(std::move(ids));
   }
   return prompts;
 }
@@ -86,39 +132,130 @@ readIdSet(const std::string &text, const char *option, const Engine &engine) {
   return engine.checkVocabulary(ids, option);
 }
 
+//===----------------------------------------------------------------------===//
+// What comes out
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Prompts finish in any order and are printed in theirs; the text of the one
+/// whose turn it is goes out as it comes.
+class Printer {
+public:
+  Printer(const Prompts &prompts, const RunOptions &options,
+          const Tokenizer *tokenizer)
+      : prompts(prompts), options(options), tokenizer(tokenizer),
+        asText(prompts.anyText && !options.json) {}
+
+  /// \returns true if the prompt is to end.
+  bool token(size_t number, int32_t id) {
+    if (!tokenizer)
+      return false;
+    bool stop = stream(number).push(id);
+    if (asText && number == printed)
+      write(std::string(stream(number).takeFresh()));
+    return stop || !output.ok();
+  }
+
+  void done(size_t number, const Completion &completion) {
+    finished.emplace(number, completion);
+    progress.clear();
+    for (auto it = finished.find(printed); it != finished.end();
+         it = finished.find(++printed)) {
+      write(report(printed, it->second));
+      finished.erase(it);
+      streams.erase(printed);
+    }
+    if (asText && streams.count(printed))
+      write(std::string(stream(printed).takeFresh()));
+    // A line that is overwritten would be in the way of text.
+    if (printed < prompts.ids.size() && !asText)
+      progress.show(
+          fmt::format("{} of {} prompts", printed, prompts.ids.size()));
+  }
+
+  Status output;
+
+private:
+  void write(const std::string &text) {
+    if (output.ok() && !text.empty())
+      output = print(text);
+  }
+
+  TextStream &stream(size_t number) {
+    auto it = streams.find(number);
+    if (it == streams.end())
+      it = streams
+               .emplace(number, TextStream(*tokenizer, prompts.ids[number],
+                                           options.stops))
+               .first;
+    return it->second;
+  }
+
+  std::string report(size_t number, const Completion &completion) {
+    const bool withLogProbs = options.generate.logProbs >= 0;
+    std::optional<std::string> text;
+    if (tokenizer) {
+      stream(number).finish();
+      text = stream(number).text();
+    }
+    if (options.json)
+      return jsonLine(prompts.ids[number], completion, text, withLogProbs);
+    if (!asText)
+      return idLine(completion, withLogProbs);
+    std::string rest(stream(number).takeFresh());
+    rest += '\n';
+    return withLogProbs ? rest + tokenLines(*tokenizer, completion) : rest;
+  }
+
+  const Prompts &prompts;
+  const RunOptions &options;
+  const Tokenizer *tokenizer;
+  bool asText;
+  Progress progress;
+  std::map<size_t, TextStream> streams;
+  std::map<size_t, Completion> finished;
+  size_t printed = 0;
+};
+} // namespace
+
+static Status checkOptions(const RunOptions &options) {
+  const int kinds = !options.prompts.empty() + !options.promptIds.empty() +
+                    !options.promptsFile.empty();
+  if (kinds != 1)
+    return usageError("run", "one of --prompt, --prompt-ids and --prompts is "
+                             "needed");
+  for (const std::string &stop : options.stops)
+    if (stop.empty())
+      return usageError("--stop", "an empty text would end everything");
+  return Status::success();
+}
+
 Status rt::runVerb(Program program, const CommonOptions &common,
                    const RunOptions &options) {
-  if (options.promptIds.empty() == options.promptsFile.empty())
-    return usageError("run", "one of --prompt-ids and --prompts is needed");
+  OCTET_TRY(checkOptions(options));
   OCTET_TRY_ASSIGN(Session session, openSession(std::move(program), common,
                                                 "run", /*wantsModule=*/false));
   Engine &engine = *session.engine;
-  OCTET_TRY_ASSIGN(auto prompts, readPrompts(options, engine));
+  std::optional<Tokenizer> tokenizer;
+  // --json gives the text of prompts given as ids too, where it can.
+  if (!options.stops.empty() || (options.json && hasTokenizer(common))) {
+    OCTET_TRY_ASSIGN(tokenizer, openTokenizer(common));
+  }
+  OCTET_TRY_ASSIGN(Prompts prompts,
+                   readPrompts(options, common, engine, tokenizer));
   GenerateOptions generate = options.generate;
   OCTET_TRY_ASSIGN(generate.stopIds,
                    readIdSet(options.stopIds, "--stop-ids", engine));
   OCTET_TRY_ASSIGN(generate.forbidden,
                    readIdSet(options.forbidIds, "--forbid-ids", engine));
 
-  // Prompts finish in any order and are printed in theirs.
-  Progress progress;
-  const bool withLogProbs = generate.logProbs >= 0;
-  std::map<size_t, Completion> waiting;
-  size_t printed = 0;
-  Status output;
-  auto done = [&](size_t number, const Completion &completion) {
-    waiting.emplace(number, completion);
-    progress.clear();
-    for (auto it = waiting.find(printed); it != waiting.end() && output.ok();
-         it = waiting.find(++printed)) {
-      output = print(options.json
-                         ? jsonLine(prompts[printed], it->second, withLogProbs)
-                         : textLine(it->second, withLogProbs));
-      waiting.erase(it);
-    }
-    if (printed < prompts.size())
-      progress.show(fmt::format("{} of {} prompts", printed, prompts.size()));
+  Printer printer(prompts, options, tokenizer ? &*tokenizer : nullptr);
+  generate.onToken = [&](size_t number, int32_t id) {
+    return printer.token(number, id);
   };
-  OCTET_TRY(engine.generate(prompts, generate, done));
-  return output;
+  OCTET_TRY(engine.generate(prompts.ids, generate,
+                            [&](size_t number, const Completion &completion) {
+                              printer.done(number, completion);
+                            }));
+  return std::move(printer.output);
 }

@@ -83,8 +83,22 @@ static std::string report(const Text &text, std::span<const float> logProbs,
                      number(perplexity), fmt::join(values, ", "));
 }
 
+/// The ids of the file, or of the text as one entry that has the file's name.
+static Result<std::vector<NamedIds>> readEntries(const ScoreOptions &options,
+                                                 const CommonOptions &common) {
+  if (options.textFile.empty())
+    return readIdsFile(options.idsFile);
+  OCTET_TRY_ASSIGN(Tokenizer tokenizer, openTokenizer(common));
+  OCTET_TRY_ASSIGN(std::string text, readTextFile(options.textFile));
+  OCTET_TRY_ASSIGN(std::vector<int32_t> ids, tokenizer.encode(text));
+  return std::vector<NamedIds>{
+      {options.textFile, std::vector<int64_t>(ids.begin(), ids.end())}};
+}
+
 Status rt::scoreVerb(Program program, const CommonOptions &common,
                      const ScoreOptions &options) {
+  if (options.textFile.empty() == options.idsFile.empty())
+    return usageError("score", "one of --text and --ids-file is needed");
   OCTET_TRY_ASSIGN(
       Session session,
       openSession(std::move(program), common, "score", /*wantsModule=*/false));
@@ -92,12 +106,16 @@ Status rt::scoreVerb(Program program, const CommonOptions &common,
   const int64_t context = session.model->info().maxContext;
   const int64_t stride =
       options.stride ? options.stride : std::max<int64_t>(context / 2, 1);
-  OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readIdsFile(options.idsFile));
+  OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readEntries(options, common));
+  const std::string &file =
+      options.textFile.empty() ? options.idsFile : options.textFile;
   std::vector<Text> texts;
   for (const NamedIds &entry : entries) {
-    OCTET_TRY_ASSIGN(
-        auto ids, engine.checkVocabulary(entry.ids, options.idsFile + ": " +
-                                                        quoteName(entry.name)));
+    OCTET_TRY_ASSIGN(auto ids,
+                     engine.checkVocabulary(
+                         entry.ids, options.textFile.empty()
+                                        ? file + ": " + quoteName(entry.name)
+                                        : file));
     if (int64_t(ids.size()) > context && stride >= context)
       return usageError("--stride", fmt::format("{} leaves tokens between "
                                                 "windows of {} unscored; 1 to "

@@ -122,6 +122,31 @@ Result<Session> rt::openSession(Program program, const CommonOptions &common,
 }
 
 //===----------------------------------------------------------------------===//
+// The tokenizer
+//===----------------------------------------------------------------------===//
+
+static constexpr char kTokenizerSection[] = "tokenizer.json";
+
+bool rt::hasTokenizer(const CommonOptions &common) {
+  return common.payload && common.payload->section(kTokenizerSection);
+}
+
+Result<Tokenizer> rt::openTokenizer(const CommonOptions &common) {
+  // The payload's path would be /proc/self/exe.
+  static constexpr char subject[] = "this program";
+  if (!hasTokenizer(common))
+    return inputError(subject,
+                      "carries no tokenizer: what was compiled had none, "
+                      "or one that is not supported; prompts can be "
+                      "given as ids");
+  std::span<const std::byte> bytes =
+      *common.payload->section(kTokenizerSection);
+  return Tokenizer::fromJson(
+      {reinterpret_cast<const char *>(bytes.data()), bytes.size()},
+      std::string(subject) + ": tokenizer.json");
+}
+
+//===----------------------------------------------------------------------===//
 // Ids
 //===----------------------------------------------------------------------===//
 
@@ -191,8 +216,7 @@ Result<std::vector<NamedIds>> rt::readIdsFile(const std::string &path) {
   return result;
 }
 
-Result<std::vector<std::vector<int64_t>>>
-rt::readPromptsFile(const std::string &path) {
+Result<std::string> rt::readTextFile(const std::string &path) {
   OCTET_TRY_ASSIGN(InputFile file, InputFile::open(path));
   if (file.size() > kMaxJsonBytes)
     return inputError(
@@ -200,7 +224,31 @@ rt::readPromptsFile(const std::string &path) {
                   std::to_string(kMaxJsonBytes) + " that are read");
   std::string text(size_t(file.size()), '\0');
   OCTET_TRY(file.read(0, text));
-  std::vector<std::vector<int64_t>> prompts;
+  return text;
+}
+
+static Result<FilePrompt> readPrompt(std::string_view line,
+                                     const std::string &subject) {
+  OCTET_TRY_ASSIGN(json value, parseJson(line, subject));
+  const bool isText = value.is_object() && value.contains("prompt");
+  const bool isIds = value.is_object() && value.contains("prompt_ids");
+  if (isText == isIds || (isText && !value["prompt"].is_string()))
+    return inputError(subject, "not an object {\"prompt\": \"text\"} or "
+                               "{\"prompt_ids\": [ids…]}");
+  FilePrompt prompt;
+  prompt.subject = subject;
+  prompt.isText = isText;
+  if (isText) {
+    prompt.text = value["prompt"].get<std::string>();
+    return prompt;
+  }
+  OCTET_TRY_ASSIGN(prompt.ids, idsOf(value["prompt_ids"], subject));
+  return prompt;
+}
+
+Result<std::vector<FilePrompt>> rt::readPromptsFile(const std::string &path) {
+  OCTET_TRY_ASSIGN(std::string text, readTextFile(path));
+  std::vector<FilePrompt> prompts;
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
     size_t length = rest.find('\n');
@@ -208,15 +256,12 @@ rt::readPromptsFile(const std::string &path) {
     rest.remove_prefix(length == rest.npos ? rest.size() : length + 1);
     if (line.find_first_not_of(" \t\r") == line.npos)
       continue;
-    const std::string subject = path + ":" + std::to_string(number);
-    OCTET_TRY_ASSIGN(json value, parseJson(line, subject));
-    if (!value.is_object() || !value.contains("prompt_ids"))
-      return inputError(subject, "not an object {\"prompt_ids\": [ids…]}");
-    OCTET_TRY_ASSIGN(std::vector<int64_t> ids,
-                     idsOf(value["prompt_ids"], subject));
-    prompts.push_back(std::move(ids));
+    OCTET_TRY_ASSIGN(FilePrompt prompt,
+                     readPrompt(line, path + ":" + std::to_string(number)));
+    prompts.push_back(std::move(prompt));
   }
   if (prompts.empty())
-    return inputError(path, "no line {\"prompt_ids\": [ids…]}");
+    return inputError(path, "no line {\"prompt\": \"text\"} or "
+                            "{\"prompt_ids\": [ids…]}");
   return prompts;
 }

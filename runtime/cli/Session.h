@@ -10,6 +10,7 @@
 #define OCTET_RUNTIME_CLI_SESSION_H
 
 #include "octet/Support/Status.h"
+#include "octet/Text/Tokenizer.h"
 #include "runtime/cli/Verbs.h"
 #include "runtime/core/Engine.h"
 #include <chrono>
@@ -47,6 +48,12 @@ struct Session {
 Result<Session> openSession(Program program, const CommonOptions &common,
                             const char *verb, bool wantsModule);
 
+/// Whether the program carries a tokenizer.
+bool hasTokenizer(const CommonOptions &common);
+/// The tokenizer that the program carries.
+/// \returns an input error if there is none.
+Result<Tokenizer> openTokenizer(const CommonOptions &common);
+
 /// `1, 2,3` as integers; `subject` is the option or file in errors.
 Result<std::vector<int64_t>> parseIds(std::string_view text,
                                       const std::string &subject);
@@ -65,9 +72,20 @@ struct NamedIds {
 /// `ids`.
 Result<std::vector<NamedIds>> readIdsFile(const std::string &path);
 
-/// Lines `{"prompt_ids": [ids…]}`; blank lines are skipped, other keys too.
-Result<std::vector<std::vector<int64_t>>>
-readPromptsFile(const std::string &path);
+/// A prompt of a file: its ids, or its text.
+struct FilePrompt {
+  std::string subject; ///< of errors: the file and line
+  bool isText = false;
+  std::vector<int64_t> ids;
+  std::string text;
+};
+
+/// Lines `{"prompt": "text"}` or `{"prompt_ids": [ids…]}`; blank lines are
+/// skipped, other keys too.
+Result<std::vector<FilePrompt>> readPromptsFile(const std::string &path);
+
+/// All of a file of at most kMaxJsonBytes.
+Result<std::string> readTextFile(const std::string &path);
 
 /// Writes to stdout; a full disk or closed pipe is a machine error.
 Status print(std::string_view text);

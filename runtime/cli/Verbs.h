@@ -11,6 +11,7 @@
 
 #include "octet/Support/Status.h"
 #include "runtime/core/Engine.h"
+#include "runtime/core/Payload.h"
 #include "runtime/core/Program.h"
 #include <cstdint>
 #include <string>
@@ -20,6 +21,8 @@ namespace octet::rt {
 
 /// What every verb takes.
 struct CommonOptions {
+  /// Of the program; it stays mapped while a verb runs.
+  const Payload *payload = nullptr;
   std::string weights; ///< "": the folder that was compiled
   int threads = 0;     ///< 0: the affinity mask
   std::string simd;    ///< "": the highest level
@@ -28,9 +31,11 @@ struct CommonOptions {
 };
 
 struct RunOptions {
+  std::vector<std::string> prompts;   ///< each a prompt, as text
   std::vector<std::string> promptIds; ///< each a prompt, `1,2,3`
   std::string promptsFile;
   GenerateOptions generate;
+  std::vector<std::string> stops; ///< texts that end a completion
   std::string stopIds;
   std::string forbidIds;
   bool json = false;
@@ -48,7 +53,14 @@ struct EvalOptions {
   std::string output;
 };
 
+struct TokenizeOptions {
+  bool json = false;
+  bool null = false;      ///< texts end in zero bytes
+  bool noSpecial = false; ///< without bos and the like; skips special tokens
+};
+
 struct ScoreOptions {
+  std::string textFile;
   std::string idsFile;
   int64_t stride = 0; ///< 0: half the context
   bool json = false;
@@ -73,6 +85,10 @@ Status scoreVerb(Program program, const CommonOptions &common,
                  const ScoreOptions &options);
 Status benchVerb(Program program, const CommonOptions &common,
                  const BenchOptions &options);
+Status tokenizeVerb(const CommonOptions &common,
+                    const TokenizeOptions &options);
+Status detokenizeVerb(const CommonOptions &common,
+                      const TokenizeOptions &options);
 Status infoVerb(const Program &program, const CommonOptions &common, bool json);
 
 } // namespace octet::rt

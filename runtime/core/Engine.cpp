@@ -194,6 +194,9 @@ static Status advance(Running &r, std::span<const float> logits,
   if (!options.ignoreEos && std::ranges::count(info.eos, int64_t(id))) {
     c.finish = "eos";
     r.finished = true;
+  } else if (options.onToken && options.onToken(r.number, id)) {
+    c.finish = "stop";
+    r.finished = true;
   } else if (int64_t(c.ids.size()) >= options.maxTokens ||
              int64_t(r.sequence.tokens.size()) >= info.maxContext) {
     r.finished = true;

@@ -59,6 +59,9 @@ struct GenerateOptions {
   std::vector<int32_t> stopIds = {};   ///< end with "stop"; not part of the ids
   std::vector<int32_t> forbidden = {}; ///< never drawn (P17)
   SamplerOptions sampler = {};
+  /// Called with a prompt's number and each new id that is not an end; true
+  /// ends the prompt with "stop", this id included.
+  std::function<bool(size_t, int32_t)> onToken = {};
   int64_t logProbs = -1; ///< alternatives a token; -1: no log-probabilities
 };
 

@@ -69,14 +69,21 @@ static Result<std::vector<char>> readAll(const std::string &path) {
 }
 
 Status test::packProgram(const std::string &sharedObject,
-                         const std::string &runner, const std::string &output) {
+                         const std::string &runner, const std::string &output,
+                         const std::string &tokenizer) {
   OCTET_TRY_ASSIGN(std::vector<char> program, readAll(sharedObject));
   std::vector<char> runnerBytes;
   if (!runner.empty()) {
     OCTET_TRY_ASSIGN(runnerBytes, readAll(runner));
   }
-  const rt::SectionToWrite section{"program",
-                                   std::as_bytes(std::span(program))};
+  std::vector<rt::SectionToWrite> sections{
+      {"program", std::as_bytes(std::span(program))}};
+  std::vector<char> tokenizerBytes;
+  if (!tokenizer.empty()) {
+    OCTET_TRY_ASSIGN(tokenizerBytes, readAll(tokenizer));
+    sections.push_back(
+        {"tokenizer.json", std::as_bytes(std::span(tokenizerBytes))});
+  }
   return rt::writePayload(output, std::as_bytes(std::span(runnerBytes)),
-                          {&section, 1});
+                          sections);
 }

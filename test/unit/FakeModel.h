@@ -36,9 +36,11 @@ Status writeFakeCheckpoint(const std::string &folder,
                            const std::vector<FakeTensor> &tensors);
 
 /// Wraps a shared object as a program file, or an executable with a runner.
-/// \param runner  path of octet-run, or "" for none.
+/// \param runner     path of octet-run, or "" for none.
+/// \param tokenizer  path of a tokenizer.json, or "" for none.
 Status packProgram(const std::string &sharedObject, const std::string &runner,
-                   const std::string &output);
+                   const std::string &output,
+                   const std::string &tokenizer = "");
 
 } // namespace octet::test
 

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 //   fake-model checkpoint DIR                      writes the checkpoint
-//   fake-model pack SHARED_OBJECT OUT [RUNNER]     a program, or an executable
+//   fake-model pack SHARED_OBJECT OUT [RUNNER [TOKENIZER]]
+//                                                  a program, or an executable
 //
 // For the lit tests of the command line, which need no compiler this way.
 //
@@ -25,8 +26,9 @@ int main(int argc, char **argv) {
   std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "checkpoint" && argc == 3)
     status = writeFakeCheckpoint(argv[2], fakeTensors());
-  else if (verb == "pack" && (argc == 4 || argc == 5))
-    status = packProgram(argv[2], argc == 5 ? argv[4] : "", argv[3]);
+  else if (verb == "pack" && argc >= 4 && argc <= 6)
+    status = packProgram(argv[2], argc >= 5 ? argv[4] : "", argv[3],
+                         argc == 6 ? argv[5] : "");
   if (status.ok())
     return 0;
   std::fputs(status.info().format().c_str(), stderr);
