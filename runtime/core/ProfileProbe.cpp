@@ -169,10 +169,10 @@ DotKind rt::dotKindOf(int level, bool isBFloat16) {
 }
 
 double rt::measureDotPeak(ThreadPool &pool, int level, DotKind kind) {
-  // About half a millisecond a task: short enough to fall between the
-  // neighbours of a busy machine, long enough for the clock.
-  constexpr int64_t kSteps = 50'000;
-  constexpr int kRuns = 20;
+  // A tenth of a millisecond a run: short enough that one falls between the
+  // other processes of a busy machine, long enough for the clock.
+  constexpr int64_t kSteps = 10'000;
+  constexpr int kRuns = 500;
   void (*run)(int64_t) = fma256;
   int64_t lanes = 8;
   if (kind == DotKind::BFloat16Dot) {

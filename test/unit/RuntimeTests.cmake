@@ -27,7 +27,7 @@ target_link_libraries(fake-model PRIVATE OctetFakeModel)
 set_target_properties(fake-model PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 add_dependencies(fake-model ${fake_programs})
 
-foreach(subject Payload Sampler KvCache Services Engine)
+foreach(subject Payload Sampler KvCache Services Engine RandomWeights Profile)
   octet_add_unittest(Runtime${subject}Test ${CMAKE_CURRENT_LIST_DIR}/Runtime${subject}Test.cpp
     LINK OctetFakeModel OctetRuntime)
   target_compile_definitions(Runtime${subject}Test PRIVATE
