@@ -26,25 +26,7 @@ Result<Bpe> Bpe::create(
   bpe.options = std::move(options);
   const Vocabulary &vocab = bpe.vocab;
 
-  bpe.merges = FlatMap<Merge>(pairs.size());
-  const size_t prefix = bpe.options.continuingPrefix.size();
-  for (size_t rank = 0; rank < pairs.size(); ++rank) {
-    auto [left, right] = pairs[rank];
-    int32_t leftId = vocab.find(left), rightId = vocab.find(right);
-    std::string_view tail = right.size() >= prefix ? right.substr(prefix) : "";
-    int32_t id = vocab.find(left, tail);
-    if (leftId < 0 || rightId < 0 || id < 0) {
-      std::string missing = leftId < 0 ? std::string(left)
-                            : rightId < 0
-                                ? std::string(right)
-                                : std::string(left) + std::string(tail);
-      return inputError(subject, "model.merges[" + std::to_string(rank) +
-                                     "]: " + quoteName(missing) +
-                                     " is not in model.vocab");
-    }
-    bpe.merges[pairKey(leftId, rightId)] = {uint32_t(rank), id};
-  }
-
+  OCTET_TRY(bpe.addMerges(pairs, subject));
   if (bpe.options.hasUnk)
     bpe.unk = vocab.find(bpe.options.unkToken);
   for (int byte = 0; byte < 256; ++byte) {
@@ -59,6 +41,53 @@ Result<Bpe> Bpe::create(
     bpe.lowIds[code] = vocab.find(text);
   }
   return bpe;
+}
+
+Status Bpe::addMerges(
+    std::span<const std::pair<std::string_view, std::string_view>> pairs,
+    const std::string &subject) {
+  constexpr size_t kTogether = 64;
+  std::string_view texts[2 * kTogether];
+  int32_t ids[2 * kTogether];
+  merges = FlatMap<Merge>(pairs.size());
+  const size_t prefix = options.continuingPrefix.size();
+  int32_t last = -1; // what the merge before gave
+  for (size_t begin = 0; begin < pairs.size(); begin += kTogether) {
+    const size_t count = std::min(kTogether, pairs.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      texts[2 * i] = pairs[begin + i].first;
+      texts[2 * i + 1] = pairs[begin + i].second;
+    }
+    vocab.findAll({texts, 2 * count}, {ids, 2 * count});
+    for (size_t i = 0; i < count; ++i) {
+      std::string_view left = texts[2 * i], right = texts[2 * i + 1];
+      std::string_view tail =
+          right.size() >= prefix ? right.substr(prefix) : "";
+      // Trainers number tokens in the order of merges.
+      if (!isJoined(last + 1, left, tail))
+        last = vocab.find(left, tail);
+      else
+        ++last;
+      if (ids[2 * i] < 0 || ids[2 * i + 1] < 0 || last < 0) {
+        std::string missing = ids[2 * i] < 0 ? std::string(left)
+                              : ids[2 * i + 1] < 0
+                                  ? std::string(right)
+                                  : std::string(left) + std::string(tail);
+        return inputError(subject, "model.merges[" + std::to_string(begin + i) +
+                                       "]: " + quoteName(missing) +
+                                       " is not in model.vocab");
+      }
+      merges[pairKey(ids[2 * i], ids[2 * i + 1])] = {uint32_t(begin + i), last};
+    }
+  }
+  return Status::success();
+}
+
+bool Bpe::isJoined(int32_t id, std::string_view left,
+                   std::string_view right) const {
+  std::optional<std::string_view> token = vocab.token(id);
+  return token && token->size() == left.size() + right.size() &&
+         token->starts_with(left) && token->ends_with(right);
 }
 
 /// A symbol for each character of the vocabulary, for each byte of the others,

@@ -77,6 +77,12 @@ private:
   static uint64_t pairKey(int32_t left, int32_t right) {
     return uint64_t(uint32_t(left)) << 32 | uint32_t(right);
   }
+  Status addMerges(
+      std::span<const std::pair<std::string_view, std::string_view>> pairs,
+      const std::string &subject);
+  /// The token is `left` followed by `right`.
+  bool isJoined(int32_t id, std::string_view left,
+                std::string_view right) const;
   void addSymbols(std::string_view word, Scratch &scratch) const;
   void mergeAll(Scratch &scratch) const;
 

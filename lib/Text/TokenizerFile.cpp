@@ -47,7 +47,7 @@ public:
     if (!take('"'))
       return false;
     const size_t begin = at;
-    bool ascii = true, escaped = false;
+    bool escaped = false;
     for (;; ++at) {
       if (at >= text.size())
         return false;
@@ -56,16 +56,18 @@ public:
         break;
       if (c < 0x20)
         return false;
-      if (c == '\\') {
+      if (c >= 0x80) {
+        Utf8Step step = utf8Step(text.substr(at));
+        if (!step.valid)
+          return false;
+        at += size_t(step.bytes) - 1;
+      } else if (c == '\\') {
         escaped = true;
-        ++at;
+        ++at; // A multi-byte character is no escape: unescape refuses it.
       }
-      ascii &= c < 0x80;
     }
     out = text.substr(begin, at - begin);
     ++at;
-    if (!ascii && !isUtf8(out))
-      return false;
     if (escaped) {
       if (!unescape(out, buffer))
         return false;
@@ -239,7 +241,8 @@ private:
     // A token takes about 14 bytes of the file; too large a guess costs the
     // time to clear the table, too small a one to fill it twice.
     file.vocab.reserve(std::min<size_t>(text.size() / 48, 1 << 20));
-    return object([&](std::string_view token) {
+    pending.clear();
+    bool whole = object([&](std::string_view token) {
       int64_t id;
       if (!scan.integer(id))
         return false;
@@ -250,17 +253,32 @@ private:
                                          std::to_string(kMaxId - 1));
         return false;
       }
-      if (file.vocab.add(token, int32_t(id)))
+      pending.push_back({token, int32_t(id)});
+      // A token with escapes does not outlive this call.
+      const bool inText = token.data() >= text.data() &&
+                          token.data() < text.data() + text.size();
+      if (inText && pending.size() < 64)
         return true;
-      auto other = file.vocab.token(id);
-      status = inputError(
-          subject, other && *other != token
-                       ? "model.vocab: " + quoteName(token) + " and " +
-                             quoteName(*other) + " have the same id " +
-                             std::to_string(id)
-                       : "model.vocab: has " + quoteName(token) + " twice");
-      return false;
+      return addPending(status);
     });
+    return whole && addPending(status);
+  }
+
+  bool addPending(Status &status) {
+    const size_t added = file.vocab.addAll(pending);
+    if (added == pending.size()) {
+      pending.clear();
+      return true;
+    }
+    const Vocabulary::Token &token = pending[added];
+    auto other = file.vocab.token(token.id);
+    status = inputError(
+        subject, other && *other != token.text
+                     ? "model.vocab: " + quoteName(token.text) + " and " +
+                           quoteName(*other) + " have the same id " +
+                           std::to_string(token.id)
+                     : "model.vocab: has " + quoteName(token.text) + " twice");
+    return false;
   }
 
   std::string_view keep(std::string_view string, const std::string &buffer) {
@@ -317,6 +335,7 @@ private:
   const std::string &subject;
   Scanner scan;
   TokenizerFile file;
+  std::vector<Vocabulary::Token> pending;
   std::vector<Range> taken;
 };
 

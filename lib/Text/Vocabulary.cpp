@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Vocabulary.h"
+#include <algorithm>
 #include <array>
 #include <sys/auxv.h>
 
@@ -56,7 +57,7 @@ uint64_t text::hashBytes(std::string_view bytes) {
 
 void Vocabulary::reserve(size_t tokens) {
   size_t size = 16;
-  while (size < (count + tokens) * 2)
+  while (size * 3 < (count + tokens) * 4)
     size *= 2;
   if (size <= slots.size())
     return;
@@ -73,10 +74,30 @@ void Vocabulary::reserve(size_t tokens) {
 }
 
 bool Vocabulary::add(std::string_view token, int32_t id) {
+  return add(token, id, uint32_t(hashBytes(token)));
+}
+
+size_t Vocabulary::addAll(std::span<const Token> tokens) {
+  constexpr size_t kTogether = 32;
+  uint32_t hashes[kTogether];
+  reserve(tokens.size());
+  for (size_t begin = 0; begin < tokens.size(); begin += kTogether) {
+    const size_t count = std::min(kTogether, tokens.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = uint32_t(hashBytes(tokens[begin + i].text));
+      __builtin_prefetch(&slots[hashes[i] & (slots.size() - 1)]);
+    }
+    for (size_t i = 0; i < count; ++i)
+      if (!add(tokens[begin + i].text, tokens[begin + i].id, hashes[i]))
+        return begin + i;
+  }
+  return tokens.size();
+}
+
+bool Vocabulary::add(std::string_view token, int32_t id, uint32_t hash) {
   if (size_t(id) < byId.size() && byId[id].used)
     return false;
   reserve(1);
-  const uint32_t hash = uint32_t(hashBytes(token));
   const size_t mask = slots.size() - 1;
   size_t i = hash & mask;
   for (; slots[i].id; i = (i + 1) & mask)
@@ -94,12 +115,37 @@ bool Vocabulary::add(std::string_view token, int32_t id) {
 }
 
 int32_t Vocabulary::find(std::string_view token) const {
-  const uint32_t hash = uint32_t(hashBytes(token));
+  return find(token, uint32_t(hashBytes(token)));
+}
+
+int32_t Vocabulary::find(std::string_view token, uint32_t hash) const {
   const size_t mask = slots.size() - 1;
   for (size_t i = hash & mask; slots[i].id; i = (i + 1) & mask)
     if (slots[i].hash == hash && *this->token(slots[i].id - 1) == token)
       return int32_t(slots[i].id - 1);
   return -1;
+}
+
+void Vocabulary::findAll(std::span<const std::string_view> tokens,
+                         std::span<int32_t> ids) const {
+  constexpr size_t kTogether = 32;
+  uint32_t hashes[kTogether];
+  const size_t mask = slots.size() - 1;
+  for (size_t begin = 0; begin < tokens.size(); begin += kTogether) {
+    const size_t count = std::min(kTogether, tokens.size() - begin);
+    for (size_t i = 0; i < count; ++i) {
+      hashes[i] = uint32_t(hashBytes(tokens[begin + i]));
+      __builtin_prefetch(&slots[hashes[i] & mask]);
+    }
+    for (size_t i = 0; i < count; ++i)
+      if (uint32_t id = slots[hashes[i] & mask].id)
+        __builtin_prefetch(&byId[id - 1]);
+    for (size_t i = 0; i < count; ++i)
+      if (uint32_t id = slots[hashes[i] & mask].id)
+        __builtin_prefetch(arena.data() + byId[id - 1].begin);
+    for (size_t i = 0; i < count; ++i)
+      ids[begin + i] = find(tokens[begin + i], hashes[i]);
+  }
 }
 
 int32_t Vocabulary::find(std::string_view left, std::string_view right) const {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,47 +34,47 @@ uint64_t hashBytes(std::string_view bytes);
 /// Of a number, the same.
 uint64_t hashNumber(uint64_t number);
 
-/// 64-bit keys to small values; the number of entries is known when it is made.
+/// 64-bit keys to small values. The largest key is not one.
 template <typename Value>
 class FlatMap {
 public:
+  /// \param entries  how many there will be; more are welcome.
   explicit FlatMap(size_t entries = 0) {
     size_t size = 16;
-    while (size < entries * 2)
+    while (size * 3 < entries * 4)
       size *= 2;
     slots.resize(size);
   }
 
   const Value *find(uint64_t key) const {
     for (size_t i = hashNumber(key) & mask();; i = (i + 1) & mask()) {
-      if (!slots[i].used)
-        return nullptr;
       if (slots[i].key == key)
         return &slots[i].value;
+      if (slots[i].key == kFree)
+        return nullptr;
     }
   }
 
   /// The value of `key`, made if it is new.
   Value &operator[](uint64_t key) {
-    if (used * 2 >= slots.size())
+    if (used * 4 >= slots.size() * 3)
       grow();
     return place(key);
   }
 
 private:
+  static constexpr uint64_t kFree = ~uint64_t(0);
   struct Slot {
-    uint64_t key;
-    Value value;
-    bool used;
+    uint64_t key = kFree;
+    Value value{};
   };
   size_t mask() const { return slots.size() - 1; }
 
   Value &place(uint64_t key) {
     size_t i = hashNumber(key) & mask();
-    while (slots[i].used && slots[i].key != key)
+    while (slots[i].key != kFree && slots[i].key != key)
       i = (i + 1) & mask();
-    if (!slots[i].used) {
-      slots[i].used = true;
+    if (slots[i].key == kFree) {
       slots[i].key = key;
       ++used;
     }
@@ -85,7 +86,7 @@ private:
     old.swap(slots);
     used = 0;
     for (const Slot &slot : old)
-      if (slot.used)
+      if (slot.key != kFree)
         place(slot.key) = slot.value;
   }
 
@@ -104,9 +105,21 @@ public:
   /// \returns false if the text or the id is there already.
   bool add(std::string_view token, int32_t id);
 
+  struct Token {
+    std::string_view text;
+    int32_t id;
+  };
+  /// Adds many, faster than one by one.
+  /// \returns how many were added before one that is there already.
+  size_t addAll(std::span<const Token> tokens);
+
   /// -1 if there is none.
   int32_t find(std::string_view token) const;
   int32_t find(std::string_view left, std::string_view right) const;
+  /// The ids of many tokens, -1 where there is none: faster than one by one,
+  /// since the memory that each needs is asked for ahead.
+  void findAll(std::span<const std::string_view> tokens,
+               std::span<int32_t> ids) const;
 
   /// Nothing if no token has that id.
   std::optional<std::string_view> token(int64_t id) const {
@@ -119,6 +132,9 @@ public:
   int64_t end() const { return int64_t(byId.size()); } ///< largest id + 1
 
 private:
+  int32_t find(std::string_view token, uint32_t hash) const;
+  bool add(std::string_view token, int32_t id, uint32_t hash);
+
   struct Entry {
     uint32_t begin = 0;
     uint32_t bytes : 31 = 0;
@@ -130,7 +146,7 @@ private:
   };
   std::string arena;
   std::vector<Entry> byId;
-  std::vector<Slot> slots; ///< a power of two, at most half full
+  std::vector<Slot> slots; ///< a power of two, at most three quarters full
   size_t count = 0;
 };
 
