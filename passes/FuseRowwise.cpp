@@ -11,8 +11,9 @@
 // products, attention, traces and the output.
 //
 //   %h1 = model.add %h, %o                 %h1, %q = kernel.rowwise
-//   %n  = model.rms_norm %h1, %g     ──►       "add+rms_norm+quantize" tokens of %b
-//   %q  = q.quantize %n                        ins(%h, %o, %g : …) … { … }
+//   %n  = model.rms_norm %h1, %g     ──►       "add+rms_norm+quantize" tokens
+//   of %b %q  = q.quantize %n                        ins(%h, %o, %g : …) … { …
+//   }
 //
 // First each operator becomes a kernel of its own (RowwiseConversion.cpp), then
 // neighbours are merged by joining their regions. A value that the first kernel
@@ -21,12 +22,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/Passes.h"
-#include "passes/RowDomain.h"
-#include "passes/RowwiseConversion.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "passes/Passes.h"
+#include "passes/RowDomain.h"
+#include "passes/RowwiseConversion.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -121,8 +122,8 @@ static Operation *findPlace(RowwiseOp first, RowwiseOp second) {
 }
 
 static bool shareInput(RowwiseOp a, RowwiseOp b) {
-  for (auto [operand, attr] : llvm::zip(
-           a.getInputs(), a.getAccess().getAsRange<kernel::AccessAttr>()))
+  for (auto [operand, attr] :
+       llvm::zip(a.getInputs(), a.getAccess().getAsRange<kernel::AccessAttr>()))
     if (attr.getValue() == kernel::Access::Row &&
         llvm::is_contained(b.getInputs(), operand))
       return true;
@@ -170,17 +171,16 @@ private:
 /// An operand that both read alike is read once.
 void Merger::addInputs(RowwiseOp op, Block *body, IRMapping &map) {
   auto nextIndex = op.getIndices().begin();
-  for (auto [operand, attr, argument] :
-       llvm::zip(op.getInputs(),
-                 op.getAccess().getAsRange<kernel::AccessAttr>(),
-                 op.getBody().getArguments())) {
+  for (auto [operand, attr, argument] : llvm::zip(
+           op.getInputs(), op.getAccess().getAsRange<kernel::AccessAttr>(),
+           op.getBody().getArguments())) {
     bool isIndexed = attr.getValue() == kernel::Access::Indexed;
     Value index = isIndexed ? Value(*nextIndex++) : Value();
     if (op == second && operand.getDefiningOp() == first)
       continue;
     unsigned at = 0;
-    while (at < inputs.size() &&
-           !(inputs[at] == operand && access[at] == attr && indexOf[at] == index))
+    while (at < inputs.size() && !(inputs[at] == operand &&
+                                   access[at] == attr && indexOf[at] == index))
       ++at;
     if (at == inputs.size()) {
       inputs.push_back(operand);
@@ -224,8 +224,7 @@ RowwiseOp Merger::merge(bool keepFirst) {
     for (auto [operand, argument] :
          llvm::zip(second.getInputs(), second.getBody().getArguments()))
       if (operand.getDefiningOp() == first)
-        map.map(argument,
-                fromFirst[cast<OpResult>(operand).getResultNumber()]);
+        map.map(argument, fromFirst[cast<OpResult>(operand).getResultNumber()]);
     fromSecond = cloneBody(second, map);
   }
 
@@ -233,9 +232,8 @@ RowwiseOp Merger::merge(bool keepFirst) {
   SmallVector<Value> results, yielded;
   auto addResults = [&](RowwiseOp op, ArrayRef<Value> values, bool all) {
     for (OpResult result : op->getResults()) {
-      bool isRead = llvm::any_of(result.getUsers(), [&](Operation *user) {
-        return user != second;
-      });
+      bool isRead = llvm::any_of(
+          result.getUsers(), [&](Operation *user) { return user != second; });
       if (!isRead && !(all && op == second))
         continue;
       results.push_back(result);
@@ -256,10 +254,11 @@ RowwiseOp Merger::merge(bool keepFirst) {
       if (!llvm::is_contained(modules, module))
         modules.push_back(module);
   auto merged = RowwiseOp::create(
-      b, b.getFusedLoc({first.getLoc(), second.getLoc()}), ValueRange(results).getTypes(),
-      joinLabels(first, second), first.getDomain(), first.getBatch(), inputs,
-      b.getArrayAttr(access), indices, ValueRange(), cached.getCache(),
-      cached.getSlots(), b.getArrayAttr(modules));
+      b, b.getFusedLoc({first.getLoc(), second.getLoc()}),
+      ValueRange(results).getTypes(), joinLabels(first, second),
+      first.getDomain(), first.getBatch(), inputs, b.getArrayAttr(access),
+      indices, ValueRange(), cached.getCache(), cached.getSlots(),
+      b.getArrayAttr(modules));
   merged.getBody().takeBody(region);
   {
     OpBuilder::InsertionGuard guard(b);

@@ -67,8 +67,8 @@ Value octet::makeRowCopy(OpBuilder &builder, Location loc, Value value,
       RankedTensorType::get({source.getDimSize(1)}, builder.getF32Type()), loc);
   if (!result.getElementType().isF32() &&
       result.getElementType() != source.getElementType())
-    element = kernel::RoundOp::create(builder, loc, element,
-                                      result.getElementType());
+    element =
+        kernel::RoundOp::create(builder, loc, element, result.getElementType());
   kernel::YieldOp::create(builder, loc, ValueRange{element});
   return copy.getResult(0);
 }

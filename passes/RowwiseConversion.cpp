@@ -28,8 +28,7 @@ namespace {
 class RowKernel {
 public:
   RowKernel(Operation *op, StringRef label, kernel::Domain domain)
-      : op(op), label(label), domain(domain), b(op),
-        loc(op->getLoc()) {
+      : op(op), label(label), domain(domain), b(op), loc(op->getLoc()) {
     b.createBlock(&region);
   }
 
@@ -105,8 +104,8 @@ Value RowKernel::read(Value operand, Access how, Value index) {
 }
 
 Value RowKernel::constant(float value, int64_t width) {
-  return arith::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(row(width), value));
+  return arith::ConstantOp::create(b, loc,
+                                   DenseElementsAttr::get(row(width), value));
 }
 
 Value RowKernel::sum(Value x, int64_t parts) {
@@ -153,10 +152,10 @@ void RowKernel::finish(ArrayRef<Value> values, Value cache, Value slots) {
   kernel::YieldOp::create(b, loc, values);
   b.setInsertionPoint(op);
   Value batch = findBatch(op->getParentOfType<func::FuncOp>());
-  auto made = RowwiseOp::create(b, loc, op->getResultTypes(), label, domain,
-                                batch, inputs, b.getArrayAttr(access), indices,
-                                ValueRange(), cache, slots,
-                                b.getArrayAttr(modules));
+  auto made =
+      RowwiseOp::create(b, loc, op->getResultTypes(), label, domain, batch,
+                        inputs, b.getArrayAttr(access), indices, ValueRange(),
+                        cache, slots, b.getArrayAttr(modules));
   made.getBody().takeBody(region);
   op->replaceAllUsesWith(made);
   op->erase();
@@ -185,10 +184,10 @@ static void convert(model::RmsNormOp op) {
   Value w = k.read(op.getWeight(), Access::Uniform);
   int64_t width = rowWidth(op.getInput());
   int64_t heads = op.getHeads();
-  Value mean = k.div(k.sum(k.mul(x, x), heads),
-                     k.constant(float(width / heads), heads));
-  Value root = k.sqrt(
-      k.add(mean, k.constant(op.getEps().convertToFloat(), heads)));
+  Value mean =
+      k.div(k.sum(k.mul(x, x), heads), k.constant(float(width / heads), heads));
+  Value root =
+      k.sqrt(k.add(mean, k.constant(op.getEps().convertToFloat(), heads)));
   Value factor = k.div(k.constant(1.0f, heads), root);
   Value y = k.mul(k.mul(x, k.broadcast(factor, width)), k.tile(w, width));
   k.finish({k.round(y, op.getType())});
@@ -291,9 +290,8 @@ static FailureOr<bool> convert(model::FieldOp op) {
     return false;
   OpBuilder b(op);
   auto rows = model::FieldOp::create(
-      b, op.getLoc(),
-      RankedTensorType::get(type.getShape(), b.getF32Type()), op.getField(),
-      op.getBatch());
+      b, op.getLoc(), RankedTensorType::get(type.getShape(), b.getF32Type()),
+      op.getField(), op.getBatch());
   RowKernel k(op, "input", kernel::Domain::Tokens);
   Value x = k.read(rows, Access::Row);
   k.finish({k.round(x, type)});
@@ -307,17 +305,17 @@ static void convert(model::OutputOp op) {
   Type f32 = RankedTensorType::get(type.getShape(), b.getF32Type());
   if (type == f32)
     return;
-  op.getInputMutable().set(makeRowCopy(b, op.getLoc(), op.getInput(), f32,
-                                       op.getBatch(), "output"));
+  op.getInputMutable().set(
+      makeRowCopy(b, op.getLoc(), op.getInput(), f32, op.getBatch(), "output"));
 }
 
 FailureOr<bool> octet::convertToRowwise(Operation *op) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
-      .Case<model::EmbeddingOp, model::RmsNormOp, model::AddOp,
-            model::SwigluOp, model::RopeOp, model::SplitOp,
-            model::SelectRowsOp, q::KvWriteOp>(
+      .Case<model::EmbeddingOp, model::RmsNormOp, model::AddOp, model::SwigluOp,
+            model::RopeOp, model::SplitOp, model::SelectRowsOp, q::KvWriteOp>(
           [](auto row) { return convert(row), true; })
-      .Case<q::QuantizeOp, model::FieldOp>([](auto row) { return convert(row); })
+      .Case<q::QuantizeOp, model::FieldOp>(
+          [](auto row) { return convert(row); })
       .Case([](model::OutputOp output) { return convert(output), false; })
       .Case([](q::DequantizeOp dequantize) -> FailureOr<bool> {
         return dequantize.emitError()

@@ -14,7 +14,8 @@
 // depend on the other rows (--batch-invariant).
 //
 //   %y = model.linear %x, %w {contract = …, module = "a.b", …} : …
-//     ──► %y = kernel.gemm "cpu.fp8_block_gemm" %x, %w of %b tokens {module = "a.b", …} : …
+//     ──► %y = kernel.gemm "cpu.fp8_block_gemm" %x, %w of %b tokens {module =
+//     "a.b", …} : …
 //
 //===----------------------------------------------------------------------===//
 
@@ -189,7 +190,9 @@ LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
                                         StringRef module,
                                         std::optional<q::MethodAttr> method) {
   Value result = op->getResult(0);
-  Product product{input.getType(), weight.getType(), result.getType(),
+  Product product{input.getType(),
+                  weight.getType(),
+                  result.getType(),
                   bias ? bias.getType() : Type(),
                   dyn_cast<q::TensorType>(input.getType()),
                   dyn_cast<q::TensorType>(weight.getType())};
@@ -204,9 +207,8 @@ LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
       diagnostic.attachNote() << name << ": " << why;
     return failure();
   }
-  remark::passed(
-      op->getLoc(),
-      remark::RemarkOpts::name("kernel").category("octet-select-kernels"))
+  remark::passed(op->getLoc(), remark::RemarkOpts::name("kernel").category(
+                                   "octet-select-kernels"))
       << remark::add("{0}: uses {1} [{2}]", module, kernel->name, kernel->rule);
 
   OpBuilder b(op);
@@ -234,10 +236,10 @@ LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
                           << " KV heads; cpu.paged_attention needs a multiple";
   OpBuilder b(op);
   auto attention = kernel::AttentionOp::create(
-      b, op.getLoc(), TypeRange{op.getType()}, "cpu.paged_attention",
-      op.getQ(), op.getCache(), op.getKScale(), op.getVScale(), Value(),
-      op.getBatch(), op.getLayer(), op.getQHeads(), op.getKvHeads(),
-      op.getHeadDim(), op.getScale(), op.getWindow(), op.getModule());
+      b, op.getLoc(), TypeRange{op.getType()}, "cpu.paged_attention", op.getQ(),
+      op.getCache(), op.getKScale(), op.getVScale(), Value(), op.getBatch(),
+      op.getLayer(), op.getQHeads(), op.getKvHeads(), op.getHeadDim(),
+      op.getScale(), op.getWindow(), op.getModule());
   op->replaceAllUsesWith(attention);
   op->erase();
   ++numKernels;
@@ -256,9 +258,9 @@ void SelectKernels::runOnOperation() {
   for (Operation *op : ops) {
     LogicalResult selected = success();
     if (auto linear = dyn_cast<model::LinearOp>(op)) {
-      selected = selectGemm(op, linear.getInput(), linear.getWeight(),
-                            linear.getBias(), linear.getModule(),
-                            linear.getMethod());
+      selected =
+          selectGemm(op, linear.getInput(), linear.getWeight(),
+                     linear.getBias(), linear.getModule(), linear.getMethod());
     } else if (auto head = dyn_cast<model::LmHeadOp>(op)) {
       selected = selectGemm(op, head.getInput(), head.getWeight(), Value(),
                             head.getModule(), head.getMethod());
@@ -267,10 +269,10 @@ void SelectKernels::runOnOperation() {
     } else {
       auto trace = cast<model::TraceOp>(op);
       OpBuilder b(op);
-      kernel::TraceOp::create(
-          b, op->getLoc(), trace.getName(), trace.getIndex(), trace.getInput(),
-          findBatch(op->getParentOfType<func::FuncOp>()),
-          getRowDomain(trace.getInput()));
+      kernel::TraceOp::create(b, op->getLoc(), trace.getName(),
+                              trace.getIndex(), trace.getInput(),
+                              findBatch(op->getParentOfType<func::FuncOp>()),
+                              getRowDomain(trace.getInput()));
       op->erase();
     }
     isGood &= succeeded(selected);

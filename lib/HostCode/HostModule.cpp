@@ -99,8 +99,8 @@ std::string HostModule::addStruct(StringRef base, const ConstantFields &fields,
     else if (auto *wide = std::get_if<int64_t>(&field))
       element = constant(b, *wide);
     else if (auto *real = std::get_if<float>(&field))
-      element = LLVM::ConstantOp::create(b, b.getF32Type(),
-                                         b.getF32FloatAttr(*real));
+      element =
+          LLVM::ConstantOp::create(b, b.getF32Type(), b.getF32FloatAttr(*real));
     else if (std::get<std::string>(field).empty())
       element = null(b);
     else

@@ -44,8 +44,7 @@ Result<std::vector<char>> octet::linkProgram(std::span<const char> object) {
   if (std::error_code ec =
           llvm::sys::fs::createUniqueDirectory("octet-link", folder))
     return machineError(folder.str().str(), ec.message());
-  auto cleanup = llvm::make_scope_exit(
-      [&] { llvm::sys::fs::remove_directories(folder); });
+  llvm::scope_exit cleanup([&] { llvm::sys::fs::remove_directories(folder); });
   llvm::SmallString<128> input(folder), output(folder);
   llvm::sys::path::append(input, "program.o");
   llvm::sys::path::append(output, "program.so");
@@ -53,16 +52,26 @@ Result<std::vector<char>> octet::linkProgram(std::span<const char> object) {
 
   // One page size for every kernel of the architecture would waste space in
   // small programs; x86-64 has 4 KiB pages.
-  const char *arguments[] = {"ld.lld",        "-shared",
-                             "--no-undefined", "-z",
-                             "relro",         "-z",
-                             "now",           "-z",
-                             "noexecstack",   "-z",
-                             "max-page-size=4096", "--build-id=none",
-                             "--gc-sections", "--hash-style=gnu",
-                             "-soname",       "octet_program",
-                             "--threads=1",   "-o",
-                             output.c_str(),  input.c_str()};
+  const char *arguments[] = {"ld.lld",
+                             "-shared",
+                             "--no-undefined",
+                             "-z",
+                             "relro",
+                             "-z",
+                             "now",
+                             "-z",
+                             "noexecstack",
+                             "-z",
+                             "max-page-size=4096",
+                             "--build-id=none",
+                             "--gc-sections",
+                             "--hash-style=gnu",
+                             "-soname",
+                             "octet_program",
+                             "--threads=1",
+                             "-o",
+                             output.c_str(),
+                             input.c_str()};
   std::string messages;
   llvm::raw_string_ostream stream(messages);
   const lld::DriverDef drivers[] = {{lld::Gnu, &lld::elf::link}};

@@ -54,8 +54,9 @@ static LogicalResult findRange(q::LoadOp load, Rows &rows) {
     return success();
   }
   auto argument = dyn_cast<BlockArgument>(index);
-  auto loop = argument ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
-                       : scf::ForOp();
+  auto loop = argument
+                  ? dyn_cast<scf::ForOp>(argument.getOwner()->getParentOp())
+                  : scf::ForOp();
   if (loop && loop.getInductionVar() == index) {
     auto low = getConstantIntValue(loop.getLowerBound());
     auto high = getConstantIntValue(loop.getUpperBound());
@@ -240,12 +241,12 @@ void LoadLowering::lowerLoad(q::LoadOp load) {
   Value scale = quantized
                     ? Value(LLVM::AddOp::create(b, row, host.constant(b, 1)))
                     : host.constant(b, -1);
-  std::string desc = addTensorDesc(load.getPath(), load.getType(),
-                                   load.getType());
+  std::string desc =
+      addTensorDesc(load.getPath(), load.getType(), load.getType());
   paths[load.getResult()] = load.getPath();
-  callChecked(load, offsetof(octet_runtime, load),
-              {host.addressOf(b, desc), row, scale,
-               makeWeight(load.getResult())});
+  callChecked(
+      load, offsetof(octet_runtime, load),
+      {host.addressOf(b, desc), row, scale, makeWeight(load.getResult())});
 }
 
 void LoadLowering::lowerStore(q::StoreOp store) {
@@ -262,8 +263,8 @@ void LoadLowering::lowerRopeTable(model::RopeTableOp table) {
   ArrayRef<float> frequencies = table.getInvFreq();
   std::string symbol = host.addFloats("octet.inv_freq", frequencies);
   auto type = cast<RankedTensorType>(table.getType());
-  Value scale = LLVM::ConstantOp::create(b, b.getF32Type(),
-                                         table.getScaleAttr());
+  Value scale =
+      LLVM::ConstantOp::create(b, b.getF32Type(), table.getScaleAttr());
   callChecked(table, offsetof(octet_runtime, rope_table),
               {host.addressOf(b, symbol), host.constant(b, frequencies.size()),
                host.constant(b, type.getDimSize(0)), scale,
@@ -272,13 +273,14 @@ void LoadLowering::lowerRopeTable(model::RopeTableOp table) {
 
 void LoadLowering::lowerKvScales(q::KvScalesOp op) {
   Value given = op.getK() ? op.getK() : op.getV();
-  Type element = given ? cast<RankedTensorType>(given.getType()).getElementType()
-                       : Type(b.getF32Type());
+  Type element = given
+                     ? cast<RankedTensorType>(given.getType()).getElementType()
+                     : Type(b.getF32Type());
   auto address = [&](Value value) {
     return value ? weights.lookup(value) : host.null(b);
   };
-  Value layer = op.getIndex() ? host.asI64(b, op.getIndex())
-                              : host.constant(b, 0);
+  Value layer =
+      op.getIndex() ? host.asI64(b, op.getIndex()) : host.constant(b, 0);
   callChecked(op, offsetof(octet_runtime, kv_scales),
               {host.addressOf(b, host.addString(op.getPath())), layer,
                address(op.getK()), address(op.getV()),
@@ -299,6 +301,11 @@ void LoadLowering::callUnary(Operation *op, int64_t field, Type described,
 }
 
 LogicalResult LoadLowering::lowerOp(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (!operand.getType().isIndex() && !weights.count(operand))
+      return op->emitError()
+             << "'" << op->getName() << "' reads a value " << operand.getType()
+             << " that no operator of the load function made";
   b.setInsertionPoint(op);
   b.setLoc(op->getLoc());
   return TypeSwitch<Operation *, LogicalResult>(op)

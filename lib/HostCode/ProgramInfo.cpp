@@ -157,9 +157,9 @@ FailureOr<std::string> octet::host::makeInfo(ModuleOp module,
   model::SettingsAttr settings = model::getSettings(module);
   auto facts = module->getAttrOfType<DictionaryAttr>("model.info");
   if (!settings || !facts)
-    return module.emitError()
-           << "the module has no " << (settings ? "model.info" : "model.settings")
-           << "; import writes both";
+    return module.emitError() << "the module has no "
+                              << (settings ? "model.info" : "model.settings")
+                              << "; import writes both";
   ordered_json info;
   info["octet"] = OCTET_VERSION;
   info["target"] = settings.getTarget().str();
@@ -193,8 +193,8 @@ FailureOr<std::string> octet::host::makeInfo(ModuleOp module,
     if (type.empty())
       return module.emitError() << "tensor '" << row.name << "' has type "
                                 << row.type << ", which no file stores";
-    table.push_back({row.name, type,
-                     std::vector<int64_t>(row.type.getShape())});
+    table.push_back(
+        {row.name, type, std::vector<int64_t>(row.type.getShape())});
   }
   info["tensors"] = table;
   // A name from a file may hold anything; what is no UTF-8 is replaced.

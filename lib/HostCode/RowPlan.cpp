@@ -117,8 +117,7 @@ bool Readers::isCheap(Value value) const {
            isCheap(round.getInput());
   if (auto broadcast = dyn_cast<kernel::BroadcastOp>(op))
     return RowPlan::widthOf(broadcast.getInput()) == 1 ||
-           kept.contains(broadcast.getInput()) ||
-           isCheap(broadcast.getInput());
+           kept.contains(broadcast.getInput()) || isCheap(broadcast.getInput());
   if (isa<kernel::SliceOp, kernel::TileOp>(op))
     return kept.contains(op->getOperand(0)) || isCheap(op->getOperand(0));
   return false;
@@ -175,10 +174,12 @@ Readers::Readers(Block &block) {
     // Cheapness of the operands is not known yet, but an op that only moves
     // its operand is kept only if that is not cheap, which `force` settles.
     bool moves = isa<kernel::BroadcastOp, kernel::TileOp, kernel::SliceOp>(op);
-    if (!moves && !isCheap(result) && (by.size() > 1 || forced.contains(result)))
+    if (!moves && !isCheap(result) &&
+        (by.size() > 1 || forced.contains(result)))
       kept.insert(result), by = {*by.begin()};
-    bool force = isa<kernel::RopeOp>(op) ||
-                 (moves && (forced.contains(result) || !isa<kernel::SliceOp>(op)));
+    bool force =
+        isa<kernel::RopeOp>(op) ||
+        (moves && (forced.contains(result) || !isa<kernel::SliceOp>(op)));
     for (Value operand : op.getOperands())
       read(operand, by, force);
   }

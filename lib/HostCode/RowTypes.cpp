@@ -108,8 +108,8 @@ void RowTypes::store(Value floats, Value pointer, Type element) {
   if (element.isF16()) {
     raw = arith::TruncFOp::create(b, type(element, lanes), floats);
   } else if (element.isBF16()) {
-    Value high = arith::ShRUIOp::create(b, bitsOf(floats),
-                                        constantBits(16, lanes));
+    Value high =
+        arith::ShRUIOp::create(b, bitsOf(floats), constantBits(16, lanes));
     raw = arith::TruncIOp::create(b, type(b.getI16Type(), lanes), high);
   }
   LLVM::StoreOp::create(b, raw, pointer, bytesOf(element));
@@ -133,12 +133,11 @@ Value RowTypes::decodeE4M3(Value codes) {
   // A normal code's exponent is rebased; a subnormal one counts steps of 2^-9.
   Value normal = arith::AddIOp::create(
       b, arith::ShLIOp::create(b, magnitude, bits(20)), bits(120u << 23));
-  Value steps = arith::SIToFPOp::create(b, type(b.getF32Type(), lanes),
-                                        magnitude);
+  Value steps =
+      arith::SIToFPOp::create(b, type(b.getF32Type(), lanes), magnitude);
   Value subnormal =
       bitsOf(arith::MulFOp::create(b, steps, constant(0x1p-9f, lanes)));
-  Value isNormal =
-      arith::CmpIOp::create(b, Pred::uge, magnitude, bits(0x08));
+  Value isNormal = arith::CmpIOp::create(b, Pred::uge, magnitude, bits(0x08));
   Value isNan = arith::CmpIOp::create(b, Pred::eq, magnitude, bits(0x7F));
   Value value = arith::SelectOp::create(b, isNormal, normal, subnormal);
   value = arith::SelectOp::create(b, isNan, bits(0x7FC00000u), value);
@@ -161,8 +160,8 @@ Value RowTypes::round(Value floats, Type element) {
       b, bits, arith::AddIOp::create(b, odd, constants(0x7FFF)));
   // A NaN would round into an infinity; it is made quiet instead.
   Value magnitude = arith::AndIOp::create(b, bits, constants(0x7FFFFFFFu));
-  Value isNan = arith::CmpIOp::create(b, Pred::ugt, magnitude,
-                                      constants(0x7F800000u));
+  Value isNan =
+      arith::CmpIOp::create(b, Pred::ugt, magnitude, constants(0x7F800000u));
   Value quiet = arith::OrIOp::create(b, bits, constants(0x00400000u));
   Value value = arith::SelectOp::create(b, isNan, quiet, rounded);
   return floatsOf(arith::AndIOp::create(b, value, constants(0xFFFF0000u)));
@@ -188,8 +187,8 @@ Value RowTypes::encodeE4M3(Value floats) {
   // to 7; half of the last place minus one, plus the last bit, rounds to even.
   Value rebased = add(magnitude, constants(0u - (120u << 23)));
   Value lowest = bitAnd(shiftRight(rebased, constants(20)), 1);
-  Value normal = shiftRight(add(rebased, add(lowest, constants(0x7FFFF))),
-                            constants(20));
+  Value normal =
+      shiftRight(add(rebased, add(lowest, constants(0x7FFFF))), constants(20));
 
   // Below, the mantissa with its leading one is aligned to steps of 2^-9. A
   // shift of 31 stands for all larger ones: the result is 0 from 26 on.
@@ -200,8 +199,8 @@ Value RowTypes::encodeE4M3(Value floats) {
   // `exponent` is at most 120 where this branch counts; elsewhere the shift is
   // some number below 32 and the value is not selected.
   Value one = constants(1);
-  Value half = arith::ShLIOp::create(
-      b, one, arith::SubIOp::create(b, shift, one));
+  Value half =
+      arith::ShLIOp::create(b, one, arith::SubIOp::create(b, shift, one));
   Value last = bitAnd(shiftRight(full, shift), 1);
   Value subnormal = shiftRight(
       add(full, add(arith::SubIOp::create(b, half, one), last)), shift);
@@ -209,15 +208,14 @@ Value RowTypes::encodeE4M3(Value floats) {
   Value isNormal =
       arith::CmpIOp::create(b, Pred::uge, exponent, constants(121));
   Value code = arith::SelectOp::create(b, isNormal, normal, subnormal);
-  Value isLarge =
-      arith::CmpIOp::create(b, Pred::uge, magnitude,
-                            constants(std::bit_cast<uint32_t>(kE4M3Max)));
+  Value isLarge = arith::CmpIOp::create(
+      b, Pred::uge, magnitude, constants(std::bit_cast<uint32_t>(kE4M3Max)));
   code = arith::SelectOp::create(b, isLarge, constants(0x7E), code);
-  Value isNan = arith::CmpIOp::create(b, Pred::ugt, magnitude,
-                                      constants(0x7F800000u));
+  Value isNan =
+      arith::CmpIOp::create(b, Pred::ugt, magnitude, constants(0x7F800000u));
   code = arith::SelectOp::create(b, isNan, constants(0x7F), code);
-  code = arith::OrIOp::create(
-      b, code, bitAnd(shiftRight(bits, constants(24)), 0x80));
+  code = arith::OrIOp::create(b, code,
+                              bitAnd(shiftRight(bits, constants(24)), 0x80));
   return arith::TruncIOp::create(b, type(b.getI8Type(), lanes), code);
 }
 
@@ -229,8 +227,8 @@ Value RowTypes::dynamicScale(Value amax, bool ue8m0) {
     return scale;
   // The exponent field, plus one if anything is left in the mantissa (N4). The
   // floor keeps the value normal; an exponent of all ones is a NaN.
-  Value up = arith::AddIOp::create(b, bitsOf(scale),
-                                   constantBits(0x7FFFFFu, lanes));
+  Value up =
+      arith::AddIOp::create(b, bitsOf(scale), constantBits(0x7FFFFFu, lanes));
   Value power = arith::AndIOp::create(b, up, constantBits(0x7F800000u, lanes));
   Value isNan = arith::CmpIOp::create(b, Pred::eq, power,
                                       constantBits(0x7F800000u, lanes));
@@ -261,8 +259,8 @@ Value RowTypes::exp(Value x) {
   Value r = fma(n, c(-0x1.62e400p-1f), bounded);
   r = fma(n, c(-0x1.7f7d1cp-20f), r);
   Value p = c(1.0f / 5040);
-  for (float coefficient : {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f,
-                            1.0f, 1.0f})
+  for (float coefficient :
+       {1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f, 1.0f, 1.0f})
     p = fma(p, r, c(coefficient));
   // 2^n in two factors, so that subnormal results round once and large ones
   // overflow to infinity.

@@ -60,8 +60,8 @@ LLVM::LLVMFuncOp octet::host::convertSignature(func::FuncOp function,
       continue;
     Value wide = entry.insertArgument(i, builder.getI64Type(), loc);
     argument = entry.getArgument(i + 1);
-    argument.replaceAllUsesWith(arith::IndexCastOp::create(
-        builder, loc, builder.getIndexType(), wide));
+    argument.replaceAllUsesWith(
+        arith::IndexCastOp::create(builder, loc, builder.getIndexType(), wide));
     entry.eraseArgument(i + 1);
   }
   function.erase();
@@ -90,6 +90,7 @@ private:
     Value data, scales;
   };
 
+  LogicalResult checkOperands(Operation *op);
   LogicalResult lowerOp(Operation *op);
   LogicalResult lowerRowwise(kernel::RowwiseOp op);
   void lowerGemm(kernel::GemmOp op);
@@ -129,10 +130,10 @@ private:
   int64_t &rowFunctions;
   ImplicitLocOpBuilder b;
   Value ctx, batch;
-  DenseMap<Value, Place> places;   ///< buffers
-  DenseMap<Value, Value> weights;  ///< q.weight
-  DenseMap<Value, Value> fields;   ///< model.field
-  DenseMap<Value, Value> caches;   ///< q.kv_cache: its octet_kv_layer
+  DenseMap<Value, Place> places;  ///< buffers
+  DenseMap<Value, Value> weights; ///< q.weight
+  DenseMap<Value, Value> fields;  ///< model.field
+  DenseMap<Value, Value> caches;  ///< q.kv_cache: its octet_kv_layer
 };
 
 } // namespace
@@ -143,10 +144,9 @@ Value StepFunction::dataOf(Value value) {
   if (auto field = fields.find(value); field != fields.end())
     return field->second;
   // Row code reads vectors and tables, which are never joined.
-  return host.loadField(b, weights.lookup(value),
-                        offsetof(octet_weight, parts) +
-                            offsetof(octet_part, data),
-                        host.pointer);
+  return host.loadField(
+      b, weights.lookup(value),
+      offsetof(octet_weight, parts) + offsetof(octet_part, data), host.pointer);
 }
 
 //===----------------------------------------------------------------------===//
@@ -180,8 +180,8 @@ FailureOr<std::string> StepFunction::printLevels(kernel::RowwiseOp op) {
     SmallVector<Attribute> passthrough = {b.getStringAttr("no-builtins")};
     if (target.wide)
       for (const char *name : {"prefer-vector-width", "min-legal-vector-width"})
-        passthrough.push_back(b.getArrayAttr(
-            {b.getStringAttr(name), b.getStringAttr("512")}));
+        passthrough.push_back(
+            b.getArrayAttr({b.getStringAttr(name), b.getStringAttr("512")}));
     level.setPassthroughAttr(b.getArrayAttr(passthrough));
     names.push_back(level.getName().str());
     ++rowFunctions;
@@ -231,9 +231,9 @@ LogicalResult StepFunction::lowerRowwise(kernel::RowwiseOp op) {
   int64_t grain = std::max<int64_t>(kGrainBytes / bytes, 1);
   std::string desc = host.addStruct(
       "octet.rows", {host.addString(op.getLabel()), grain, bytes});
-  host.callRuntime(b, ctx, offsetof(octet_runtime, parallel_for), Type(),
-                   {host.addressOf(b, desc), countRows(op.getDomain()), code,
-                    pointers});
+  host.callRuntime(
+      b, ctx, offsetof(octet_runtime, parallel_for), Type(),
+      {host.addressOf(b, desc), countRows(op.getDomain()), code, pointers});
   return success();
 }
 
@@ -249,7 +249,8 @@ static Type elementOf(Type type) {
 }
 
 void StepFunction::lowerGemm(kernel::GemmOp op) {
-  auto x = dyn_cast<q::TensorType>(kernel::getValueType(op.getInput().getType()));
+  auto x =
+      dyn_cast<q::TensorType>(kernel::getValueType(op.getInput().getType()));
   auto w = dyn_cast<q::TensorType>(op.getWeight().getType());
   int64_t n, k;
   if (w) {
@@ -291,7 +292,9 @@ void StepFunction::lowerAttention(kernel::AttentionOp op) {
                            op.getScale().convertToFloat(),
                            int32_t(0)};
   std::string desc = host.addStruct("octet.attention", fields);
-  auto scale = [&](Value value) { return value ? dataOf(value) : host.null(b); };
+  auto scale = [&](Value value) {
+    return value ? dataOf(value) : host.null(b);
+  };
   host.callRuntime(b, ctx, offsetof(octet_runtime, attention), Type(),
                    {host.addressOf(b, desc), host.asI64(b, op.getLayer()),
                     batch, dataOf(op.getQ()), scale(op.getKScale()),
@@ -300,7 +303,8 @@ void StepFunction::lowerAttention(kernel::AttentionOp op) {
 
 /// Nothing but a test of ctx->tracing where nobody listens.
 void StepFunction::lowerTrace(kernel::TraceOp op) {
-  auto type = cast<RankedTensorType>(kernel::getValueType(op.getInput().getType()));
+  auto type =
+      cast<RankedTensorType>(kernel::getValueType(op.getInput().getType()));
   Value tracing = arith::CmpIOp::create(
       b, arith::CmpIPredicate::ne,
       ctxField(offsetof(octet_ctx, tracing), host.i32), host.constant32(b, 0));
@@ -350,7 +354,40 @@ void StepFunction::lowerCall(func::CallOp op) {
   LLVM::CallOp::create(b, TypeRange(), op.getCallee(), arguments);
 }
 
+/// Every operand is something that was lowered before, and every destination is
+/// there: plan-buffers leaves it so, a file written by hand may not.
+LogicalResult StepFunction::checkOperands(Operation *op) {
+  bool writes = isa<kernel::RowwiseOp, kernel::GemmOp, kernel::AttentionOp>(op);
+  if (writes && op->getNumResults() > 0)
+    return op->emitError() << "'" << op->getName() << "' has a result without "
+                           << "a place; octet-plan-buffers gives it one";
+  auto gemm = dyn_cast<kernel::GemmOp>(op);
+  auto attention = dyn_cast<kernel::AttentionOp>(op);
+  if ((gemm && !gemm.getOut()) || (attention && !attention.getOut()))
+    return op->emitError() << "'" << op->getName() << "' writes nothing";
+  for (Value operand : op->getOperands()) {
+    if (operand.getType().isIndex() ||
+        isa<model::BatchType>(operand.getType()) || places.count(operand) ||
+        weights.count(operand) || fields.count(operand) ||
+        caches.count(operand))
+      continue;
+    return op->emitError() << "'" << op->getName() << "' reads a value "
+                           << operand.getType()
+                           << " that has no place; octet-plan-buffers gives "
+                              "each one";
+  }
+  if (gemm && !weights.count(gemm.getWeight()))
+    return gemm.emitError()
+           << gemm.getModule() << ": the weight is not a q.weight";
+  if (gemm && gemm.getBias() && !weights.count(gemm.getBias()))
+    return gemm.emitError()
+           << gemm.getModule() << ": the bias is not a q.weight";
+  return success();
+}
+
 LogicalResult StepFunction::lowerOp(Operation *op) {
+  if (failed(checkOperands(op)))
+    return failure();
   b.setInsertionPoint(op);
   b.setLoc(op->getLoc());
   return TypeSwitch<Operation *, LogicalResult>(op)
@@ -373,9 +410,9 @@ LogicalResult StepFunction::lowerOp(Operation *op) {
         return success();
       })
       .Case([&](q::KvCacheOp cache) {
-        Value bytes = LLVM::MulOp::create(
-            b, host.asI64(b, cache.getLayer()),
-            host.constant(b, sizeof(octet_kv_layer)));
+        Value bytes =
+            LLVM::MulOp::create(b, host.asI64(b, cache.getLayer()),
+                                host.constant(b, sizeof(octet_kv_layer)));
         caches[cache.getResult()] = host.offset(
             b, ctxField(offsetof(octet_ctx, kv), host.pointer), bytes);
         return success();
@@ -445,10 +482,9 @@ FailureOr<int64_t> octet::host::lowerStep(HostModule &host) {
                << "@" << function.getName() << " passes " << type
                << "; plan-buffers gives such values a place";
     functions.push_back(
-        {convertSignature(function,
-                          isStep ? StringRef(kStepName) : function.getName(),
-                          {host.pointer, host.pointer},
-                          isStep ? host.i32 : Type()),
+        {convertSignature(
+             function, isStep ? StringRef(kStepName) : function.getName(),
+             {host.pointer, host.pointer}, isStep ? host.i32 : Type()),
          isStep});
   }
   int64_t rowFunctions = 0;

@@ -43,7 +43,8 @@ std::string test::makeModule(const std::string &step, int64_t arenaBytes,
          std::to_string(arenaBytes) + " : i64} {\n" + slots + R"(
   func.func @load(%rank: index) { return }
   func.func @step(%b: !model.batch) {
-)" + step + "\n    return\n  }\n}\n";
+)" + step +
+         "\n    return\n  }\n}\n";
 }
 
 std::vector<int> test::levels() {
@@ -172,8 +173,8 @@ static void attention(octet_ctx *, const octet_attention_desc *desc, int64_t,
 static void trace(octet_ctx *ctx, const char *, int64_t, int32_t type,
                   int64_t rows, int64_t cols, const void *data) {
   auto *p = static_cast<const uint8_t *>(data);
-  static_cast<HostRun *>(ctx)->traces.emplace_back(
-      p, p + rows * cols * bytesOf(type));
+  static_cast<HostRun *>(ctx)->traces.emplace_back(p, p + rows * cols *
+                                                              bytesOf(type));
 }
 
 static const octet_runtime *makeTable() {

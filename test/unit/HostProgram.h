@@ -77,7 +77,8 @@ struct HostRun : octet_ctx {
 
   void setWeight(int64_t slot, const void *data, const void *scale = nullptr,
                  int64_t rows = 1);
-  template <typename T> T *at(int64_t offset) {
+  template <typename T>
+  T *at(int64_t offset) {
     return reinterpret_cast<T *>(arena + offset);
   }
   int32_t step(const octet_batch &batch) { return entry->step(this, &batch); }

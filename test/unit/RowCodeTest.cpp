@@ -44,10 +44,23 @@ float floatOf(uint32_t x) { return std::bit_cast<float>(x); }
 /// Floats that sit on and around every rounding boundary of a narrow format
 /// given by its values, specials, and random bit patterns.
 std::vector<float> hardFloats(const std::vector<float> &values) {
-  std::vector<float> out = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN,
-                            floatOf(0x7F800001u), floatOf(0xFFFFFFFFu),
-                            floatOf(1u), floatOf(0x807FFFFFu), 448.0f, 464.0f,
-                            480.0f, 1e30f, -1e30f, FLT_MAX, FLT_MIN};
+  std::vector<float> out = {0.0f,
+                            -0.0f,
+                            INFINITY,
+                            -INFINITY,
+                            NAN,
+                            -NAN,
+                            floatOf(0x7F800001u),
+                            floatOf(0xFFFFFFFFu),
+                            floatOf(1u),
+                            floatOf(0x807FFFFFu),
+                            448.0f,
+                            464.0f,
+                            480.0f,
+                            1e30f,
+                            -1e30f,
+                            FLT_MAX,
+                            FLT_MIN};
   auto around = [&](float x) {
     for (int step = -2; step <= 2; ++step)
       for (uint32_t sign : {0u, 0x80000000u})
@@ -61,8 +74,8 @@ std::vector<float> hardFloats(const std::vector<float> &values) {
   for (int i = 0; i < 20000; ++i)
     out.push_back(floatOf(random()));
   for (int i = 0; i < 20000; ++i) // exponents near those of FP8
-    out.push_back(floatOf((random() & 0x807FFFFFu) |
-                          ((110 + random() % 30) << 23)));
+    out.push_back(
+        floatOf((random() & 0x807FFFFFu) | ((110 + random() % 30) << 23)));
   return out;
 }
 
@@ -133,8 +146,8 @@ TEST(RowCode, StaticQuantizeMatchesReference) {
         for (size_t i = 0; i < x.size(); ++i)
           ASSERT_EQ(int(run.at<uint8_t>(codes)[i]),
                     int(quantizeE4M3(x[i], scale)))
-              << x[i] << " (0x" << std::hex << bitsOf(x[i]) << ") / "
-              << scale << " at level " << level << ", width " << width;
+              << x[i] << " (0x" << std::hex << bitsOf(x[i]) << ") / " << scale
+              << " at level " << level << ", width " << width;
         EXPECT_EQ(*run.at<float>(scales), scale);
       }
   }
@@ -146,27 +159,27 @@ TEST(RowCode, DynamicQuantizeMatchesReference) {
     int64_t width, group;
     const char *granularity;
     bool ue8m0;
-  } cases[] = {{256, 128, "block<1x128>", false}, {320, 128, "block<1x128>", false},
-               {320, 128, "block<1x128>", true},  {45, 32, "block<1x32>", false},
-               {100, 20, "block<1x20>", false},   {16, 16, "block<1x16>", true},
-               {96, 96, "per_token", false},      {37, 37, "per_token", false},
-               {1, 1, "per_token", false},        {640, 640, "per_token", true}};
+  } cases[] = {
+      {256, 128, "block<1x128>", false}, {320, 128, "block<1x128>", false},
+      {320, 128, "block<1x128>", true},  {45, 32, "block<1x32>", false},
+      {100, 20, "block<1x20>", false},   {16, 16, "block<1x16>", true},
+      {96, 96, "per_token", false},      {37, 37, "per_token", false},
+      {1, 1, "per_token", false},        {640, 640, "per_token", true}};
   for (const Case &c : cases) {
     const int64_t rows = 40, groups = (c.width + c.group - 1) / c.group;
     std::vector<float> x = gaussian(rows * c.width, kSeed);
     for (int64_t i = 0; i < c.width; ++i) {
-      x[i] = 0;                                      // N3
-      x[c.width + i] *= 1e-20f;                      // below the floor
+      x[i] = 0;                 // N3
+      x[c.width + i] *= 1e-20f; // below the floor
       x[2 * c.width + i] *= 1e30f;
       x[3 * c.width + i] = std::ldexp(1.75f, int(i % 40) - 20);
       x[4 * c.width + i] = i == 0 ? NAN : x[4 * c.width + i];
       x[5 * c.width + i] = i == 0 ? INFINITY : x[5 * c.width + i];
-      x[6 * c.width + i] = 448.0f;                   // a scale of exactly one
+      x[6 * c.width + i] = 448.0f; // a scale of exactly one
     }
     int64_t codes = (rows * c.width * 4 + 63) / 64 * 64;
     int64_t scales = codes + (rows * c.width + 63) / 64 * 64;
-    HostProgram program(
-        makeModule(fill(R"(
+    HostProgram program(makeModule(fill(R"(
     %x = kernel.place 0 : !kernel.buffer<tensor<?x$Kxf32>>
     %q = kernel.place $C scales $S : !kernel.buffer<!q.tensor<?x$Kxf8E4M3FN, $G, f32>>
     kernel.rowwise "quantize" tokens of %b ins(%x : !kernel.buffer<tensor<?x$Kxf32>>) access [row]
@@ -175,14 +188,14 @@ TEST(RowCode, DynamicQuantizeMatchesReference) {
       %c = q.quantize %r $U : tensor<$Kxf32> -> !q.tensor<1x$Kxf8E4M3FN, $G, f32>
       kernel.yield %c : !q.tensor<1x$Kxf8E4M3FN, $G, f32>
     })",
-                        std::map<std::string, std::string>{
-                            {"K", std::to_string(c.width)},
-                            {"C", std::to_string(codes)},
-                            {"S", std::to_string(scales)},
-                            {"G", c.granularity},
-                            {"U", c.ue8m0 ? "ue8m0" : ""}}),
-                   scales + rows * groups * 4 + 64),
-        "octet-lower-to-host");
+                                        std::map<std::string, std::string>{
+                                            {"K", std::to_string(c.width)},
+                                            {"C", std::to_string(codes)},
+                                            {"S", std::to_string(scales)},
+                                            {"G", c.granularity},
+                                            {"U", c.ue8m0 ? "ue8m0" : ""}}),
+                                   scales + rows * groups * 4 + 64),
+                        "octet-lower-to-host");
     ASSERT_TRUE(program.program()) << program.messages();
     std::vector<uint8_t> q(x.size());
     std::vector<float> s(rows * groups);
@@ -207,8 +220,7 @@ TEST(RowCode, DynamicQuantizeMatchesReference) {
 static std::string convertKernel(const std::string &in, const std::string &out,
                                  const std::string &body, int64_t width,
                                  int64_t place, int64_t bytes) {
-  return makeModule(
-      fill(R"(
+  return makeModule(fill(R"(
     %x = kernel.place 0 : !kernel.buffer<tensor<?x$Kx$IN>>
     %y = kernel.place $P : !kernel.buffer<tensor<?x$Kx$OUT>>
     kernel.rowwise "convert" tokens of %b ins(%x : !kernel.buffer<tensor<?x$Kx$IN>>) access [row]
@@ -216,13 +228,13 @@ static std::string convertKernel(const std::string &in, const std::string &out,
     ^bb0(%r: tensor<$Kxf32>):
       $BODY
     })",
-           std::map<std::string, std::string>{
-               {"BODY", body}, // first: it holds $K too
-               {"IN", in},
-               {"OUT", out},
-               {"K", std::to_string(width)},
-               {"P", std::to_string(place)}}),
-      bytes);
+                         std::map<std::string, std::string>{
+                             {"BODY", body}, // first: it holds $K too
+                             {"IN", in},
+                             {"OUT", out},
+                             {"K", std::to_string(width)},
+                             {"P", std::to_string(place)}}),
+                    bytes);
 }
 
 // Loads widen exactly: all 65536 values of both types.
@@ -261,10 +273,11 @@ TEST(RowCode, RoundMatchesReference) {
     int64_t place = (x.size() * 4 + 63) / 64 * 64;
     std::string type = bf16 ? "bf16" : "f16";
     HostProgram program(
-        convertKernel("f32", type,
-                      "%o = kernel.round %r to " + type +
-                          " : tensor<$Kxf32>\n kernel.yield %o : tensor<$Kxf32>",
-                      width, place, place + x.size() * 2),
+        convertKernel(
+            "f32", type,
+            "%o = kernel.round %r to " + type +
+                " : tensor<$Kxf32>\n kernel.yield %o : tensor<$Kxf32>",
+            width, place, place + x.size() * 2),
         "octet-lower-to-host");
     ASSERT_TRUE(program.program()) << program.messages();
     for (int level : levels()) {
@@ -282,9 +295,9 @@ TEST(RowCode, RoundMatchesReference) {
 
 // Within 2 units in the last place of the true value, on every scale.
 TEST(RowCode, ExpIsAccurate) {
-  std::vector<float> x = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, 88.7228f,
-                          88.8f, 89.5f, -87.3f, -100.0f, -103.9f, -104.1f,
-                          1e-30f, -1e-30f, 200.0f, -200.0f};
+  std::vector<float> x = {
+      0.0f,   -0.0f,   INFINITY, -INFINITY, NAN,    88.7228f, 88.8f,  89.5f,
+      -87.3f, -100.0f, -103.9f,  -104.1f,   1e-30f, -1e-30f,  200.0f, -200.0f};
   std::mt19937 random(kSeed);
   std::uniform_real_distribution<float> near(-4.0f, 4.0f), far(-110.0f, 95.0f);
   for (int i = 0; i < 50000; ++i)
@@ -338,8 +351,9 @@ static double sumOf(const float *x, int64_t n) {
 TEST(RowCode, ReductionsOfAnyWidth) {
   struct Case {
     int64_t width, group;
-  } cases[] = {{1, 0},   {5, 0},    {16, 0},   {17, 0},  {64, 0},  {100, 0},
-               {1000, 0}, {4096, 0}, {384, 64}, {72, 24}, {100, 30}, {640, 128}};
+  } cases[] = {{1, 0},    {5, 0},   {16, 0},   {17, 0},
+               {64, 0},   {100, 0}, {1000, 0}, {4096, 0},
+               {384, 64}, {72, 24}, {100, 30}, {640, 128}};
   for (Case c : cases) {
     const int64_t rows = 9;
     int64_t groups = c.group ? (c.width + c.group - 1) / c.group : 1;
@@ -348,8 +362,7 @@ TEST(RowCode, ReductionsOfAnyWidth) {
     int64_t sums = (x.size() * 4 + 63) / 64 * 64;
     int64_t maxima = sums + 64 * rows * groups;
     std::string by = c.group ? " group " + std::to_string(c.group) : "";
-    HostProgram program(
-        makeModule(fill(R"(
+    HostProgram program(makeModule(fill(R"(
     %x = kernel.place 0 : !kernel.buffer<tensor<?x$Kxf32>>
     %y = kernel.place $S : !kernel.buffer<tensor<?x$Gxf32>>
     %z = kernel.place $M : !kernel.buffer<tensor<?x$Gxf32>>
@@ -360,14 +373,14 @@ TEST(RowCode, ReductionsOfAnyWidth) {
       %m = kernel.reduce max %r $B : tensor<$Kxf32> -> tensor<$Gxf32>
       kernel.yield %s, %m : tensor<$Gxf32>, tensor<$Gxf32>
     })",
-                        std::map<std::string, std::string>{
-                            {"K", std::to_string(c.width)},
-                            {"G", std::to_string(groups)},
-                            {"S", std::to_string(sums)},
-                            {"M", std::to_string(maxima)},
-                            {"B", by}}),
-                   maxima + 64 * rows * groups),
-        "octet-lower-to-host");
+                                        std::map<std::string, std::string>{
+                                            {"K", std::to_string(c.width)},
+                                            {"G", std::to_string(groups)},
+                                            {"S", std::to_string(sums)},
+                                            {"M", std::to_string(maxima)},
+                                            {"B", by}}),
+                                   maxima + 64 * rows * groups),
+                        "octet-lower-to-host");
     ASSERT_TRUE(program.program()) << program.messages();
     std::vector<float> first;
     for (int level : levels()) {
@@ -412,8 +425,7 @@ TEST(RowCode, RopeMatchesScalarCode) {
     std::vector<int32_t> index = {3, 0, 10, 3, 7};
     int64_t place = (x.size() * 4 + 63) / 64 * 64;
     HostProgram program(
-        makeModule(
-            fill(R"(
+        makeModule(fill(R"(
     %x = kernel.place 0 : !kernel.buffer<tensor<?x$Kxf32>>
     %y = kernel.place $P : !kernel.buffer<tensor<?x$Kxf32>>
     %t = q.weight @t : tensor<11x$Txf32>
@@ -425,15 +437,15 @@ TEST(RowCode, RopeMatchesScalarCode) {
       %o = kernel.rope %d, %u head_dim $D $I : tensor<$Kxf32>, tensor<$Txf32> -> tensor<$Kxf32>
       kernel.yield %o : tensor<$Kxf32>
     })",
-                 std::map<std::string, std::string>{
-                     {"K", std::to_string(width)},
-                     {"P", std::to_string(place)},
-                     {"T", std::to_string(2 * c.half)},
-                     {"D", std::to_string(c.dim)},
-                     {"I", c.interleaved ? "interleaved" : ""}}),
-            2 * place + 64,
-            "  q.slot @t[1] : tensor<11x" + std::to_string(2 * c.half) +
-                "xf32>"),
+                        std::map<std::string, std::string>{
+                            {"K", std::to_string(width)},
+                            {"P", std::to_string(place)},
+                            {"T", std::to_string(2 * c.half)},
+                            {"D", std::to_string(c.dim)},
+                            {"I", c.interleaved ? "interleaved" : ""}}),
+                   2 * place + 64,
+                   "  q.slot @t[1] : tensor<11x" + std::to_string(2 * c.half) +
+                       "xf32>"),
         "octet-lower-to-host");
     ASSERT_TRUE(program.program()) << program.messages();
     std::vector<float> want(x.size());
@@ -463,8 +475,8 @@ TEST(RowCode, RopeMatchesScalarCode) {
       ASSERT_EQ(run.step(batch), 0);
       for (size_t i = 0; i < want.size(); ++i)
         ASSERT_TRUE(sameBits(run.at<float>(place)[i], want[i]))
-            << "element " << i << " of head_dim " << c.dim << " half "
-            << c.half << " level " << level;
+            << "element " << i << " of head_dim " << c.dim << " half " << c.half
+            << " level " << level;
     }
   }
 }
@@ -479,8 +491,7 @@ TEST(RowCode, HeadNormMatchesScalarCode) {
     int64_t place = (x.size() * 4 + 63) / 64 * 64;
     int64_t codes = 2 * place, scales = 3 * place;
     HostProgram program(
-        makeModule(
-            fill(R"(
+        makeModule(fill(R"(
     %x = kernel.place 0 : !kernel.buffer<tensor<?x$Kxf32>>
     %y = kernel.place $P : !kernel.buffer<tensor<?x$Kxf32>>
     %q = kernel.place $C scales $S : !kernel.buffer<!q.tensor<?x$Kxf8E4M3FN, block<1x32>, f32>>
@@ -497,9 +508,13 @@ TEST(RowCode, HeadNormMatchesScalarCode) {
       %o = q.quantize %n : tensor<$Kxf32> -> !q.tensor<1x$Kxf8E4M3FN, block<1x32>, f32>
       kernel.yield %n, %o : tensor<$Kxf32>, !q.tensor<1x$Kxf8E4M3FN, block<1x32>, f32>
     })",
-                 {{"K", width}, {"P", place}, {"D", dim}, {"C", codes}, {"S", scales}}),
-            4 * place + 64,
-            "  q.slot @g[1] : tensor<" + std::to_string(dim) + "xf32>"),
+                        {{"K", width},
+                         {"P", place},
+                         {"D", dim},
+                         {"C", codes},
+                         {"S", scales}}),
+                   4 * place + 64,
+                   "  q.slot @g[1] : tensor<" + std::to_string(dim) + "xf32>"),
         "octet-lower-to-host");
     ASSERT_TRUE(program.program()) << program.messages();
     std::vector<float> want(x.size());
@@ -543,16 +558,18 @@ TEST(RowCode, CacheRows) {
     std::string code = "!q.tensor<1x40xf8E4M3FN, per_tensor, f32>";
     std::string body;
     if (fp8)
-      body = "%c = q.quantize %k, %s : tensor<40xf32>, tensor<1xf32> -> " + code +
+      body = "%c = q.quantize %k, %s : tensor<40xf32>, tensor<1xf32> -> " +
+             code +
              "\n%d = q.quantize %v, %s : tensor<40xf32>, tensor<1xf32> -> " +
              code + "\nkernel.yield %c, %d : " + code + ", " + code;
     else if (type == "f32")
       body = "kernel.yield %k, %v : tensor<40xf32>, tensor<40xf32>";
     else
-      body = "%c = kernel.round %k to " + type + " : tensor<40xf32>\n%d = kernel.round %v to " +
-             type + " : tensor<40xf32>\nkernel.yield %c, %d : tensor<40xf32>, tensor<40xf32>";
-    HostProgram program(
-        makeModule(fill(R"(
+      body = "%c = kernel.round %k to " + type +
+             " : tensor<40xf32>\n%d = kernel.round %v to " + type +
+             " : tensor<40xf32>\nkernel.yield %c, %d : tensor<40xf32>, "
+             "tensor<40xf32>";
+    HostProgram program(makeModule(fill(R"(
     %x = kernel.place 0 : !kernel.buffer<tensor<?x80xf32>>
     %t = q.weight @s : tensor<f32>
     %p = model.field slots of %b : tensor<?xi32>
@@ -565,10 +582,10 @@ TEST(RowCode, CacheRows) {
       %v = kernel.slice %r at 40 : tensor<80xf32> -> tensor<40xf32>
       $BODY
     })",
-                        std::map<std::string, std::string>{{"T", type},
-                                                           {"BODY", body}}),
-                   4096, "  q.slot @s[1] : tensor<f32>"),
-        "octet-lower-to-host");
+                                        std::map<std::string, std::string>{
+                                            {"T", type}, {"BODY", body}}),
+                                   4096, "  q.slot @s[1] : tensor<f32>"),
+                        "octet-lower-to-host");
     ASSERT_TRUE(program.program()) << program.messages();
     const float scale = 0.021f;
     for (int level : levels()) {
@@ -588,9 +605,13 @@ TEST(RowCode, CacheRows) {
           float value = x[i * 2 * width + j];
           auto &cache = j < width ? wantK : wantV;
           uint8_t *to = &cache[(slots[i] * width + j % width) * bytes];
-          uint16_t narrow = type == "bf16" ? encodeBF16(value) : encodeF16(value);
+          uint16_t narrow =
+              type == "bf16" ? encodeBF16(value) : encodeF16(value);
           uint8_t code8 = quantizeE4M3(value, scale);
-          std::memcpy(to, fp8 ? (void *)&code8 : bytes == 4 ? (void *)&value : &narrow,
+          std::memcpy(to,
+                      fp8          ? (void *)&code8
+                      : bytes == 4 ? (void *)&value
+                                   : &narrow,
                       bytes);
         }
       EXPECT_EQ(k, wantK) << type << " level " << level;
@@ -695,7 +716,8 @@ static Trail runLayer(const octet_program_t *program, int level, int64_t chunk,
   std::vector<uint16_t> narrow;
   for (float x : values)
     narrow.push_back(type == "f16" ? encodeF16(x) : encodeBF16(x));
-  const void *weights = type == "f32" ? (const void *)values.data() : narrow.data();
+  const void *weights =
+      type == "f32" ? (const void *)values.data() : narrow.data();
   std::vector<float> table = gaussian(64 * 20, kSeed + 1);
   for (int slot = 0; slot < program->num_weights; ++slot)
     run.setWeight(slot, weights, values.data(), 80);
@@ -740,13 +762,14 @@ TEST(RowCode, FusionChangesNoNumber) {
                {"bf16", "block<32x32>", "block<1x32>", "ue8m0", "f32"},
                {"f16", "per_channel", "per_token", "", "f16"}};
   for (const Case &c : cases) {
-    std::string ir = fill(kLayer, std::map<std::string, std::string>{
-                                      {"T", c.type},
-                                      {"W", c.weight},
-                                      {"G", c.activation},
-                                      {"U", c.ue8m0},
-                                      {"X", *c.ue8m0 ? " ue8m0" : ""},
-                                      {"V", c.cache}});
+    std::string ir =
+        fill(kLayer,
+             std::map<std::string, std::string>{{"T", c.type},
+                                                {"W", c.weight},
+                                                {"G", c.activation},
+                                                {"U", c.ue8m0},
+                                                {"X", *c.ue8m0 ? " ue8m0" : ""},
+                                                {"V", c.cache}});
     const std::string rest =
         ",octet-select-kernels,octet-plan-buffers,octet-lower-to-host";
     HostProgram fused(ir, "octet-fuse-rowwise" + rest);
