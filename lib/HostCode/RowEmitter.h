@@ -94,7 +94,8 @@ private:
                          int64_t lanes);
   mlir::Value ropeAt(kernel::RopeOp rope, Position p, int64_t lanes);
   mlir::Value ropeChunk(kernel::RopeOp rope, Position p, int64_t lanes);
-  mlir::Value gather(mlir::Value value, Position p, int64_t lanes);
+  mlir::Value gather(mlir::Value value, Position p, int64_t lanes,
+                     int64_t unit);
   mlir::Value elementwise(mlir::Operation *op, mlir::ValueRange operands,
                           int64_t lanes);
   mlir::Value scalarOf(mlir::Value value);

@@ -60,7 +60,7 @@ Value RowEmitter::computeAt(Value value, Position p, int64_t lanes) {
       .Case([&](kernel::TileOp tile) {
         int64_t width = RowPlan::widthOf(tile.getInput());
         if (!p.staysInside(width, lanes))
-          return gather(value, p, lanes);
+          return gather(value, p, lanes, width);
         if (!p.base)
           return valueAt(tile.getInput(), {Value(), p.add % width, 0}, lanes);
         Value index = arith::RemUIOp::create(b, indexOf(p), i64(width));
@@ -74,7 +74,7 @@ Value RowEmitter::computeAt(Value value, Position p, int64_t lanes) {
                          lanes);
         int64_t group = *broadcast.getGroup();
         if (!p.staysInside(group, lanes))
-          return gather(value, p, lanes);
+          return gather(value, p, lanes, group);
         Position source{Value(), p.add / group, 0};
         if (p.base)
           source = {arith::DivUIOp::create(b, indexOf(p), i64(group)), 0, 1};
@@ -110,11 +110,19 @@ Value RowEmitter::elementwise(Operation *other, ValueRange operands,
   return b.create(state)->getResult(0);
 }
 
-/// Lane by lane, where a chunk is not contiguous in what it reads.
-Value RowEmitter::gather(Value value, Position p, int64_t lanes) {
+/// A chunk in pieces that do not cross a multiple of `unit`, where the whole is
+/// not contiguous in what it reads.
+Value RowEmitter::gather(Value value, Position p, int64_t lanes, int64_t unit) {
+  int64_t piece = std::gcd(p.alignment(), unit);
   SmallVector<Value> elements;
-  for (int64_t i = 0; i < lanes; ++i)
-    elements.push_back(valueAt(value, {p.base, p.add + i, p.base ? 1 : 0}, 1));
+  for (int64_t i = 0; i < lanes; i += piece) {
+    int64_t count = std::min(piece, lanes - i);
+    Value part = valueAt(value, {p.base, p.add + i, p.base ? piece : 0}, count);
+    if (count == 1)
+      elements.push_back(part);
+    for (int64_t j = 0; count > 1 && j < count; ++j)
+      elements.push_back(vector::ExtractOp::create(b, part, j));
+  }
   return vector::FromElementsOp::create(
       b, cast<VectorType>(t.type(b.getF32Type(), lanes)), elements);
 }
@@ -125,7 +133,7 @@ Value RowEmitter::ropeAt(kernel::RopeOp rope, Position p, int64_t lanes) {
   bool contiguous = !rope.getInterleaved() && p.staysInside(unit, lanes);
   if (lanes == 1 || contiguous)
     return ropeChunk(rope, p, lanes);
-  return gather(rope.getResult(), p, lanes);
+  return gather(rope.getResult(), p, lanes, rope.getInterleaved() ? 1 : unit);
 }
 
 /// All lanes are first elements of pairs, all are second ones, or all are in
