@@ -564,7 +564,14 @@ bool Interpreter::callFunction(const std::string &name, Arguments &arguments,
     std::string text;
     if (!bind(name, arguments, {"message"}, 1, bound) || !str(*bound[0], text))
       return false;
-    return fail("the template refuses the conversation: " + escapeName(text));
+    // A sentence, which may quote: its quotes stay.
+    constexpr size_t kMaxMessage = 500;
+    size_t end = 0;
+    while (end < text.size() && end < kMaxMessage)
+      nextChar(text, end);
+    return fail("the template refuses the conversation: " +
+                escapePath(text.substr(0, end)) +
+                (end < text.size() ? "…" : ""));
   }
   if (name != "dict" && name != "namespace")
     return fail("the function " + quoteName(name) + " is not supported");

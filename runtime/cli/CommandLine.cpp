@@ -96,6 +96,15 @@ static void addRun(CLI::App &app, Options &o) {
                    "Prompts, a line each: {\"prompt\": \"text\"} or "
                    "{\"prompt_ids\": [1, 2, 3]}")
       ->type_name("FILE.jsonl");
+  addList(verb, "--chat", run.chats,
+          "What a user says, put into the checkpoint's chat template; may be "
+          "repeated")
+      ->type_name("TEXT");
+  verb->add_option("--messages", run.messagesFile,
+                   "A conversation: [{\"role\": \"user\", \"content\": "
+                   "\"text\"}, …], or {\"messages\": […], \"tools\": […], …} "
+                   "with other variables of the template")
+      ->type_name("FILE.json");
   verb->add_option("--max-tokens", run.generate.maxTokens,
                    "Most tokens to add to a prompt")
       ->type_name("N")

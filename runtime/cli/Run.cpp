@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/Support/Escape.h"
+#include "runtime/cli/Chat.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/TextStream.h"
 #include "runtime/cli/Verbs.h"
@@ -85,12 +86,14 @@ struct Prompts {
 };
 } // namespace
 
-static Result<std::vector<int32_t>> encodePrompt(const std::string &text,
+static Result<std::vector<int32_t>> encodePrompt(const FilePrompt &prompt,
                                                  const Tokenizer &tokenizer,
-                                                 const Engine &engine,
-                                                 const std::string &subject) {
-  OCTET_TRY_ASSIGN(std::vector<int32_t> ids, tokenizer.encode(text));
-  return engine.checkIds(std::vector<int64_t>(ids.begin(), ids.end()), subject);
+                                                 const Engine &engine) {
+  OCTET_TRY_ASSIGN(
+      std::vector<int32_t> ids,
+      tokenizer.encode(prompt.text, /*addSpecial=*/!prompt.isWhole));
+  return engine.checkIds(std::vector<int64_t>(ids.begin(), ids.end()),
+                         prompt.subject);
 }
 
 /// The prompts of the command line or file, checked. `tokenizer` is opened if a
@@ -101,13 +104,16 @@ static Result<Prompts> readPrompts(const RunOptions &options,
                                    std::optional<Tokenizer> &tokenizer) {
   std::vector<FilePrompt> given;
   for (const std::string &text : options.prompts)
-    given.push_back({"--prompt", true, {}, text});
+    given.push_back({"--prompt", true, {}, text, false});
   for (const std::string &text : options.promptIds) {
     OCTET_TRY_ASSIGN(auto ids, parseIds(text, "--prompt-ids"));
-    given.push_back({"--prompt-ids", false, std::move(ids), ""});
+    given.push_back({"--prompt-ids", false, std::move(ids), "", false});
   }
   if (!options.promptsFile.empty()) {
     OCTET_TRY_ASSIGN(given, readPromptsFile(options.promptsFile));
+  }
+  if (!options.chats.empty() || !options.messagesFile.empty()) {
+    OCTET_TRY_ASSIGN(given, readConversations(options, common));
   }
   Prompts prompts;
   for (const FilePrompt &prompt : given) {
@@ -116,8 +122,7 @@ static Result<Prompts> readPrompts(const RunOptions &options,
       OCTET_TRY_ASSIGN(tokenizer, openTokenizer(common));
     }
     OCTET_TRY_ASSIGN(
-        auto ids, prompt.isText ? encodePrompt(prompt.text, *tokenizer, engine,
-                                               prompt.subject)
+        auto ids, prompt.isText ? encodePrompt(prompt, *tokenizer, engine)
                                 : engine.checkIds(prompt.ids, prompt.subject));
     prompts.ids.push_back(std::move(ids));
   }
@@ -220,10 +225,11 @@ private:
 
 static Status checkOptions(const RunOptions &options) {
   const int kinds = !options.prompts.empty() + !options.promptIds.empty() +
-                    !options.promptsFile.empty();
+                    !options.promptsFile.empty() + !options.chats.empty() +
+                    !options.messagesFile.empty();
   if (kinds != 1)
-    return usageError("run", "one of --prompt, --prompt-ids and --prompts is "
-                             "needed");
+    return usageError("run", "one of --prompt, --prompt-ids, --prompts, --chat "
+                             "and --messages is needed");
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return usageError("--stop", "an empty text would end everything");

@@ -78,6 +78,7 @@ struct FilePrompt {
   bool isText = false;
   std::vector<int64_t> ids;
   std::string text;
+  bool isWhole = false; ///< special tokens are in the text already
 };
 
 /// Lines `{"prompt": "text"}` or `{"prompt_ids": [ids…]}`; blank lines are

@@ -34,6 +34,8 @@ struct RunOptions {
   std::vector<std::string> prompts;   ///< each a prompt, as text
   std::vector<std::string> promptIds; ///< each a prompt, `1,2,3`
   std::string promptsFile;
+  std::vector<std::string> chats; ///< each what a user says
+  std::string messagesFile;
   GenerateOptions generate;
   std::vector<std::string> stops; ///< texts that end a completion
   std::string stopIds;

@@ -70,7 +70,8 @@ static Result<std::vector<char>> readAll(const std::string &path) {
 
 Status test::packProgram(const std::string &sharedObject,
                          const std::string &runner, const std::string &output,
-                         const std::string &tokenizer) {
+                         const std::string &tokenizer,
+                         const std::string &chat) {
   OCTET_TRY_ASSIGN(std::vector<char> program, readAll(sharedObject));
   std::vector<char> runnerBytes;
   if (!runner.empty()) {
@@ -83,6 +84,11 @@ Status test::packProgram(const std::string &sharedObject,
     OCTET_TRY_ASSIGN(tokenizerBytes, readAll(tokenizer));
     sections.push_back(
         {"tokenizer.json", std::as_bytes(std::span(tokenizerBytes))});
+  }
+  std::vector<char> chatBytes;
+  if (!chat.empty()) {
+    OCTET_TRY_ASSIGN(chatBytes, readAll(chat));
+    sections.push_back({"chat_template", std::as_bytes(std::span(chatBytes))});
   }
   return rt::writePayload(output, std::as_bytes(std::span(runnerBytes)),
                           sections);

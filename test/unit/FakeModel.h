@@ -38,9 +38,11 @@ Status writeFakeCheckpoint(const std::string &folder,
 /// Wraps a shared object as a program file, or an executable with a runner.
 /// \param runner     path of octet-run, or "" for none.
 /// \param tokenizer  path of a tokenizer.json, or "" for none.
+/// \param chat       path of a section "chat_template", or "" for none.
 Status packProgram(const std::string &sharedObject, const std::string &runner,
                    const std::string &output,
-                   const std::string &tokenizer = "");
+                   const std::string &tokenizer = "",
+                   const std::string &chat = "");
 
 } // namespace octet::test
 

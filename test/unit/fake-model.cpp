@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 //   fake-model checkpoint DIR                      writes the checkpoint
-//   fake-model pack SHARED_OBJECT OUT [RUNNER [TOKENIZER]]
+//   fake-model pack SHARED_OBJECT OUT [RUNNER [TOKENIZER [CHAT_TEMPLATE]]]
 //                                                  a program, or an executable
 //
 // For the lit tests of the command line, which need no compiler this way.
@@ -26,9 +26,9 @@ int main(int argc, char **argv) {
   std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "checkpoint" && argc == 3)
     status = writeFakeCheckpoint(argv[2], fakeTensors());
-  else if (verb == "pack" && argc >= 4 && argc <= 6)
+  else if (verb == "pack" && argc >= 4 && argc <= 7)
     status = packProgram(argv[2], argc >= 5 ? argv[4] : "", argv[3],
-                         argc == 6 ? argv[5] : "");
+                         argc >= 6 ? argv[5] : "", argc == 7 ? argv[6] : "");
   if (status.ok())
     return 0;
   std::fputs(status.info().format().c_str(), stderr);

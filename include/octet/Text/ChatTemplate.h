@@ -23,6 +23,7 @@
 #include "octet/Support/Status.h"
 #include <cstdint>
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -67,6 +68,36 @@ struct ChatOptions {
 Result<std::string> renderChat(std::string_view templateText,
                                const nlohmann::ordered_json &messages,
                                const ChatOptions &options = {});
+
+/// What a checkpoint says on how to write conversations.
+struct ChatTemplate {
+  /// By name: "default", and for some models "tool_use".
+  std::map<std::string, std::string> templates;
+  /// Special tokens that templates print: "bos_token", "eos_token", ….
+  std::map<std::string, std::string> tokens;
+
+  /// As transformers picks: "tool_use" if there are tools and there is one,
+  /// else "default".
+  /// \param options  its tokens are not looked at, its variables win over the
+  ///                 checkpoint's tokens.
+  Result<std::string> render(const nlohmann::ordered_json &messages,
+                             ChatOptions options) const;
+};
+
+struct Checkpoint;
+
+/// The templates of a folder (chat_template.jinja, else `chat_template` of
+/// tokenizer_config.json; the tokens are in the latter) or of a GGUF file.
+/// \returns nothing if there is no template; an input error if a file is there
+/// but not as it should be. The templates themselves are not parsed.
+Result<std::optional<ChatTemplate>>
+    readChatTemplate(const Checkpoint &checkpoint);
+
+/// The section of an executable that holds the templates, and what is in it.
+inline constexpr std::string_view kChatTemplateSection = "chat_template";
+std::string writeChatTemplate(const ChatTemplate &chat);
+Result<ChatTemplate> parseChatTemplate(std::string_view text,
+                                       const std::string &subject);
 
 /// Parses JSON of a hostile text and keeps the order of keys, which templates
 /// print: bounds and errors as those of `parseJson`.
