@@ -21,13 +21,11 @@
 #include "runtime/cpu/Level.h"
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
-#include <poll.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -286,6 +284,9 @@ static Result<double> startProcess(const Model &model,
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+  // Its warnings are ours, said already.
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
+                                   O_WRONLY, 0);
   pid_t child;
   const auto start = Clock::now();
   int error =
@@ -307,15 +308,34 @@ static Result<double> startProcess(const Model &model,
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR)
     ;
-  if (got <= 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-    return internalError("bench", "its own 'run' gave no token");
+  if (got <= 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    std::string command;
+    for (size_t i = 1; i < words.size(); ++i)
+      command += " " + words[i];
+    return machineError("bench", "a process of its own gave no token; it ran "
+                                 "with" +
+                                     escapePath(command));
+  }
   return seconds;
 }
 
+/// Runs a short prompt, for the time since this process started; where there
+/// are weights to start with, other processes are started, now that the
+/// weights are in memory.
 static Status measureFirstToken(Session &session, const CommonOptions &common,
                                 BenchReport &report) {
-  if (report.firstTokenOwn)
-    return Status::success(); // Taken at the start.
+  BenchShape shape;
+  shape.promptLength = std::min(kFirstPrompt, session.model->info().maxContext);
+  {
+    BenchRun run(*session.engine, shape);
+    OCTET_TRY(run.prefill());
+  }
+  if (const RandomWeights *random = session.model->randomWeights()) {
+    report.firstTokenOwn = true;
+    report.drawSeconds = random->seconds();
+    report.firstToken = secondsSince(kProcessStart) - random->seconds();
+    return Status::success();
+  }
   std::vector<double> seconds;
   for (int i = 0; i < kFirstTokenRuns; ++i) {
     OCTET_TRY_ASSIGN(double taken, startProcess(*session.model, common));
@@ -323,6 +343,22 @@ static Status measureFirstToken(Session &session, const CommonOptions &common,
   }
   report.firstToken = BenchTimes::of(std::move(seconds)).median;
   return Status::success();
+}
+
+/// Whether most products run on operands that are exact in BF16: all of a BF16
+/// program do, and those of E4M3 activations.
+static bool multipliesBFloat16(const ProgramInfo &info) {
+  if (info.dtype != "f16")
+    return info.dtype == "bf16";
+  auto decisions = info.json.find("decisions");
+  if (decisions == info.json.end() || !decisions->is_array())
+    return false;
+  return std::ranges::any_of(*decisions, [](const nlohmann::json &decision) {
+    auto it =
+        decision.is_object() ? decision.find("activation") : decision.end();
+    return it != decision.end() && it->is_string() &&
+           it->get<std::string>().starts_with("f8E4M3");
+  });
 }
 
 static std::string processorName() {
@@ -356,28 +392,14 @@ Status rt::benchVerb(Program program, const CommonOptions &common,
   const ProgramInfo &info = model.info();
   const BenchShape &shape = report.shape;
 
-  // The first token of this process; of another one if there are weights to
-  // start with.
-  {
-    BenchShape first = shape;
-    first.batch = 1;
-    first.depth = 0;
-    first.promptLength = std::min(kFirstPrompt, info.maxContext);
-    BenchRun run(*session.engine, first);
-    OCTET_TRY(run.prefill());
-  }
-  if (const RandomWeights *random = model.randomWeights()) {
-    report.firstTokenOwn = true;
-    report.drawSeconds = random->seconds();
-    report.firstToken = secondsSince(kProcessStart) - random->seconds();
-  }
-
   Progress progress;
+  progress.show("starting processes");
+  OCTET_TRY(measureFirstToken(session, common, report));
   progress.show("probing the machine");
   OCTET_TRY_ASSIGN(ReadProbe probe,
                    ReadProbe::create(pool, options.probeMebibytes << 20));
   report.probeBytes = probe.bytes();
-  report.dotKind = dotKindOf(model.level(), info.dtype == "bf16");
+  report.dotKind = dotKindOf(model.level(), multipliesBFloat16(info));
   report.dotPeak = measureDotPeak(pool, model.level(), report.dotKind);
   report.readBefore = report.readBest = probe.measure(pool, kProbePasses);
   {
@@ -394,8 +416,6 @@ Status rt::benchVerb(Program program, const CommonOptions &common,
   // What one core can do varies with its clock; the ceiling is the best seen.
   report.dotPeak = std::max(
       report.dotPeak, measureDotPeak(pool, model.level(), report.dotKind));
-  progress.show("starting a process");
-  OCTET_TRY(measureFirstToken(session, common, report));
   progress.clear();
 
   report.processor = processorName();
@@ -489,10 +509,11 @@ std::string BenchReport::text() const {
                    "weights {}",
                    word("architecture"), word("dtype"), word("layers"),
                    word("hidden"), word("vocab"), escapePath(weights)));
-  line("run", fmt::format("batch {}, prompt {}, generation {}, depth {}; {} "
-                          "repetitions",
-                          shape.batch, shape.promptLength, shape.genLength,
-                          shape.depth, shape.repeat));
+  line("run",
+       fmt::format("batch {}, prompt {}, generation {}, depth {}; {} "
+                   "repetition{}",
+                   shape.batch, shape.promptLength, shape.genLength,
+                   shape.depth, shape.repeat, shape.repeat == 1 ? "" : "s"));
   line("memory",
        fmt::format("reads {}/s before, {}/s after, {}/s at best ({} "
                    "buffer)",
