@@ -15,6 +15,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/Text/ChatTemplate.h"
+#include "octet/Checkpoint/Checkpoint.h"
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 
 using namespace octet;
@@ -136,6 +139,103 @@ TEST(ChatTemplate, TakesALongConversation) {
                             "{% endfor %}",
                             {}, messages);
   EXPECT_GT(text.size(), 4000u * 1000u);
+}
+
+//===----------------------------------------------------------------------===//
+// Where templates come from
+//===----------------------------------------------------------------------===//
+
+class ChatTemplateFiles : public testing::Test {
+protected:
+  void SetUp() override {
+    folder = testing::TempDir() + "octet-chat-template";
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    checkpoint.path = folder;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder); }
+  void write(const char *name, std::string_view text) {
+    std::ofstream(folder + "/" + name, std::ios::binary) << text;
+  }
+  /// The error, without the folder.
+  std::string errorOf() {
+    auto result = readChatTemplate(checkpoint);
+    if (result.ok())
+      return "ok";
+    std::string text = result.status().info().format();
+    size_t at = text.find(folder);
+    return at == text.npos ? text : text.replace(at, folder.size(), "DIR");
+  }
+
+  std::string folder;
+  Checkpoint checkpoint;
+};
+
+TEST_F(ChatTemplateFiles, NothingIsNoError) {
+  auto result = readChatTemplate(checkpoint);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->has_value());
+  write("tokenizer_config.json", R"({"bos_token": "<s>"})");
+  result = readChatTemplate(checkpoint);
+  ASSERT_TRUE(result.ok());
+  EXPECT_FALSE(result->has_value());
+}
+
+TEST_F(ChatTemplateFiles, TokensAndTemplateOfTheConfig) {
+  write("tokenizer_config.json",
+        R"({"bos_token": "<s>", "eos_token": {"content": "</s>", "lstrip":
+            false}, "pad_token": null, "chat_template":
+            "{{ bos_token }}{{ messages[0].content }}{{ eos_token }}"})");
+  auto result = readChatTemplate(checkpoint);
+  ASSERT_TRUE(result.ok() && *result);
+  // Through the section that an executable carries.
+  auto chat = parseChatTemplate(writeChatTemplate(**result), "section");
+  ASSERT_TRUE(chat.ok());
+  auto text = chat->render({{{"role", "user"}, {"content", "hi"}}}, {});
+  ASSERT_TRUE(text.ok()) << text.status().info().format();
+  EXPECT_EQ(*text, "<s>hi</s>");
+}
+
+TEST_F(ChatTemplateFiles, TheFileWinsAndToolsHaveTheirOwn) {
+  write("tokenizer_config.json",
+        R"({"chat_template": [{"name": "default", "template": "old"},
+                              {"name": "tool_use", "template": "tools"}]})");
+  write("chat_template.jinja", "new");
+  auto result = readChatTemplate(checkpoint);
+  ASSERT_TRUE(result.ok() && *result);
+  ChatOptions tools;
+  tools.tools = ordered_json::array();
+  EXPECT_EQ(*(*result)->render(ordered_json::array(), {}), "new");
+  EXPECT_EQ(*(*result)->render(ordered_json::array(), tools), "tools");
+}
+
+TEST_F(ChatTemplateFiles, RefusesWhatIsNotAsItShouldBe) {
+  write("tokenizer_config.json", R"({"chat_template": 3})");
+  EXPECT_EQ(errorOf(), "error: DIR/tokenizer_config.json: chat_template is "
+                       "neither a template nor a list of them\n");
+  write("tokenizer_config.json", R"({"chat_template": [{"name": "default"}]})");
+  EXPECT_NE(errorOf().find("lists something that is not"), std::string::npos);
+  write("tokenizer_config.json", R"({"bos_token": 1})");
+  EXPECT_EQ(errorOf(),
+            "error: DIR/tokenizer_config.json: bos_token is no text\n");
+  write("tokenizer_config.json", "[]");
+  EXPECT_EQ(errorOf(), "error: DIR/tokenizer_config.json: is no object\n");
+  write("tokenizer_config.json", "{}");
+  write("chat_template.jinja", std::string(kMaxTemplateBytes + 1, 'a'));
+  EXPECT_EQ(errorOf(), "error: DIR/chat_template.jinja: the chat template is "
+                       "1048577 bytes; at most 1048576 are read\n");
+  write("chat_template.jinja", "a\xff");
+  EXPECT_EQ(errorOf(), "error: DIR/chat_template.jinja: is not UTF-8\n");
+}
+
+TEST(ChatTemplateSection, RefusesWhatTheCompilerDoesNotWrite) {
+  for (const char *text : {"{}", "[]", R"({"templates": [], "tokens": {}})",
+                           R"({"templates": {"default": 1}, "tokens": {}})"})
+    EXPECT_EQ(parseChatTemplate(text, "s").status().info().format(),
+              "error: s: is not what the compiler writes\n");
+  ChatTemplate none;
+  EXPECT_EQ(none.render(ordered_json::array(), {}).status().info().format(),
+            "error: chat template: there is no template named 'default'\n");
 }
 
 TEST(OrderedJson, RefusesWhatParseJsonRefuses) {
