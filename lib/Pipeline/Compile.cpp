@@ -16,7 +16,11 @@
 #include "octet/Diagnostics/Diagnostics.h"
 #include "octet/HostCode/HostCode.h"
 #include "octet/Pipeline/Pipelines.h"
+#include "octet/Quantize/GgufTokenizerFiles.h"
+#include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
+#include "octet/Text/ChatTemplate.h"
+#include "octet/Text/Tokenizer.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatAdapters.h"
 #include "llvm/Support/Path.h"
@@ -80,7 +84,8 @@ public:
     llvm::SmallString<128> path(folder);
     llvm::sys::path::append(
         path,
-        llvm::formatv("{0:2}-{1}.mlir", llvm::fmt_align(phase, llvm::AlignStyle::Right, 2, '0'),
+        llvm::formatv("{0:2}-{1}.mlir",
+                      llvm::fmt_align(phase, llvm::AlignStyle::Right, 2, '0'),
                       getPhases()[phase].name)
             .str());
     status = writeText(path.str().str(), printModule(module));
@@ -95,7 +100,28 @@ private:
 };
 } // namespace
 
-/// The sections beside the program: what the runtime needs of the folder.
+/// tokenizer.json of the folder, or what a GGUF file's metadata say; nothing if
+/// there is none.
+static Result<std::optional<std::string>>
+readTokenizer(const Checkpoint &checkpoint) {
+  std::optional<std::string> text;
+  if (!checkpoint.hasTokenizer)
+    return text;
+  if (checkpoint.gguf) {
+    OCTET_TRY_ASSIGN(std::optional<TokenizerFiles> files,
+                     makeTokenizerFiles(*checkpoint.gguf));
+    if (files)
+      text = std::move(files->tokenizer);
+    return text;
+  }
+  OCTET_TRY_ASSIGN(InputFile file,
+                   InputFile::open(checkpoint.path + "/tokenizer.json"));
+  text.emplace(size_t(file.size()), '\0');
+  OCTET_TRY(file.read(0, *text));
+  return text;
+}
+
+/// The sections beside the program: what the runtime needs of the checkpoint.
 static Result<std::vector<PayloadSection>>
 readSections(const Checkpoint &checkpoint) {
   std::vector<PayloadSection> sections;
@@ -103,6 +129,34 @@ readSections(const Checkpoint &checkpoint) {
     std::string text = checkpoint.generationConfig.dump(
         -1, ' ', true, nlohmann::json::error_handler_t::replace);
     sections.push_back({"generation", {text.begin(), text.end()}});
+  }
+  // A model without a tokenizer that we can use still runs on ids.
+  Result<std::optional<std::string>> text = readTokenizer(checkpoint);
+  Status usable = text.ok() ? Status::success() : text.takeStatus();
+  if (usable.ok() && *text) {
+    std::string subject = escapePath(checkpoint.path);
+    if (!checkpoint.gguf)
+      subject += "/tokenizer.json";
+    Result<Tokenizer> tokenizer = Tokenizer::fromJson(**text, subject);
+    if (tokenizer.ok())
+      sections.push_back(
+          {"tokenizer.json", {(*text)->begin(), (*text)->end()}});
+    else
+      usable = tokenizer.takeStatus();
+  }
+  if (!usable.ok())
+    llvm::errs() << "warning: " << usable.info().subject << ": "
+                 << usable.info().message
+                 << "; the executable takes prompts as ids only\n";
+  Result<std::optional<ChatTemplate>> chat = readChatTemplate(checkpoint);
+  if (!chat.ok()) {
+    llvm::errs() << "warning: " << chat.status().info().subject << ": "
+                 << chat.status().info().message
+                 << "; the executable takes no conversations\n";
+  } else if (*chat) {
+    std::string section = writeChatTemplate(**chat);
+    sections.push_back(
+        {std::string(kChatTemplateSection), {section.begin(), section.end()}});
   }
   return sections;
 }
@@ -138,17 +192,17 @@ static Status alreadyReported(ErrorKind kind = ErrorKind::Input) {
 /// Kernels of GPU targets are not written yet: their contracts can be looked
 /// at, and followed on the CPU, but nothing can be selected for them.
 static Status checkTarget(ModuleOp module, unsigned last) {
-  auto settings =
-      module->getAttrOfType<model::SettingsAttr>("model.settings");
+  auto settings = module->getAttrOfType<model::SettingsAttr>("model.settings");
   llvm::StringRef target = settings.getTarget();
   if (target == "cpu" || last < *findPhase("select-kernels"))
     return Status::success();
-  return inputError("--target " + target.str(),
-                    "there are no kernels for it yet; --target cpu --numerics " +
-                        target.str() +
-                        " computes its numbers, and --compile-to "
-                        "verify-precision-policy shows its contracts",
-                    "C9");
+  return inputError(
+      "--target " + target.str(),
+      "there are no kernels for it yet; --target cpu --numerics " +
+          target.str() +
+          " computes its numbers, and --compile-to "
+          "verify-precision-policy shows its contracts",
+      "C9");
 }
 
 Status compile(const CompileOptions &options) {
