@@ -102,12 +102,24 @@ std::string listReadTypes() {
 
 /// Types of metadata values.
 enum class ValueType : uint32_t {
-  U8, I8, U16, I16, U32, I32, F32, Bool, String, List, U64, I64, F64,
+  U8,
+  I8,
+  U16,
+  I16,
+  U32,
+  I32,
+  F32,
+  Bool,
+  String,
+  List,
+  U64,
+  I64,
+  F64,
 };
 constexpr uint32_t kNumValueTypes = 13;
 
 /// The fewest bytes that a value takes: bounds a count before it is believed.
-constexpr int64_t kLeastBytes[kNumValueTypes] = {1, 1, 2, 2,  4, 4, 4,
+constexpr int64_t kLeastBytes[kNumValueTypes] = {1, 1, 2,  2, 4, 4, 4,
                                                  1, 8, 12, 8, 8, 8};
 
 constexpr int64_t kWindowBytes = 1 << 20;
@@ -135,7 +147,8 @@ private:
     return std::min(file.size(), kMaxHeaderBytes) - position;
   }
   Status readBytes(std::span<char> out);
-  template <typename T> Result<T> readNumber();
+  template <typename T>
+  Result<T> readNumber();
   /// A number of things that take at least `least` bytes each.
   Result<int64_t> readCount(const char *what, int64_t least, int64_t limit);
   Result<std::string> readString(const char *what, int64_t limit);
@@ -178,8 +191,7 @@ Status Reader::readBytes(std::span<char> out) {
   while (!out.empty()) {
     int64_t at = position - windowBegin;
     if (at >= int64_t(window.size())) {
-      window.resize(
-          size_t(std::min(kWindowBytes, file.size() - position)));
+      window.resize(size_t(std::min(kWindowBytes, file.size() - position)));
       OCTET_TRY(file.read(position, window));
       windowBegin = position;
       at = 0;
@@ -192,7 +204,8 @@ Status Reader::readBytes(std::span<char> out) {
   return Status::success();
 }
 
-template <typename T> Result<T> Reader::readNumber() {
+template <typename T>
+Result<T> Reader::readNumber() {
   std::array<char, sizeof(T)> bytes;
   OCTET_TRY(readBytes(bytes));
   uint64_t value = 0;
@@ -215,8 +228,7 @@ Result<int64_t> Reader::readCount(const char *what, int64_t least,
 }
 
 Result<std::string> Reader::readString(const char *what, int64_t limit) {
-  OCTET_TRY_ASSIGN(int64_t length,
-                   readCount(what, /*least=*/1, limit));
+  OCTET_TRY_ASSIGN(int64_t length, readCount(what, /*least=*/1, limit));
   std::string text(size_t(length), '\0');
   OCTET_TRY(readBytes(text));
   return text;
@@ -243,9 +255,8 @@ Status Reader::readPrefix() {
   // A tensor has at least a length, a rank, a type and an offset.
   OCTET_TRY_ASSIGN(tensorCount,
                    readCount("the number of tensors", 24, kMaxGgufTensors));
-  OCTET_TRY_ASSIGN(entryCount,
-                   readCount("the number of metadata entries", 13,
-                             kMaxGgufKeys));
+  OCTET_TRY_ASSIGN(entryCount, readCount("the number of metadata entries", 13,
+                                         kMaxGgufKeys));
   return Status::success();
 }
 
@@ -282,8 +293,7 @@ Result<int64_t> Reader::readInteger(ValueType type) {
   case ValueType::U64: {
     OCTET_TRY_ASSIGN(uint64_t value, readNumber<uint64_t>());
     if (value > uint64_t(INT64_MAX))
-      return fail("its value " + std::to_string(value) +
-                  " is above 2^63 - 1");
+      return fail("its value " + std::to_string(value) + " is above 2^63 - 1");
     return int64_t(value);
   }
   default:
@@ -409,8 +419,8 @@ Status Reader::readType(TensorInfo &tensor) {
     if (type.number != number)
       continue;
     if (!type.readAs)
-      return fail("has type " + std::string(type.name) + ", which is not read; " +
-                  listReadTypes() + " are");
+      return fail("has type " + std::string(type.name) +
+                  ", which is not read; " + listReadTypes() + " are");
     std::tie(tensor.type, tensor.packing) = *type.readAs;
     return Status::success();
   }
@@ -449,10 +459,10 @@ Status Reader::readTensor() {
   std::optional<int64_t> count = checkedProduct(tensor.shape);
   std::optional<int64_t> bytes;
   if (count)
-    bytes = tensor.packing == Packing::None
-                ? checkedMul(*count, byteWidth(tensor.type))
-                : checkedMul(*count / elements,
-                             packedBlockBytes(tensor.packing));
+    bytes =
+        tensor.packing == Packing::None
+            ? checkedMul(*count, byteWidth(tensor.type))
+            : checkedMul(*count / elements, packedBlockBytes(tensor.packing));
   // The elements of a packed tensor must be countable in bytes of F32 too.
   if (!bytes || !checkedMul(*count, 4))
     return fail(tensor.describe() + " is more than 2^63 - 1 bytes");
@@ -496,11 +506,10 @@ Status Reader::placeTensors() {
   std::vector<const TensorInfo *> order;
   for (const TensorInfo &tensor : table.tensors)
     order.push_back(&tensor);
-  std::sort(order.begin(), order.end(),
-            [](const TensorInfo *a, const TensorInfo *b) {
-              return std::tie(a->offset, a->name) <
-                     std::tie(b->offset, b->name);
-            });
+  std::sort(
+      order.begin(), order.end(), [](const TensorInfo *a, const TensorInfo *b) {
+        return std::tie(a->offset, a->name) < std::tie(b->offset, b->name);
+      });
   for (size_t i = 1; i < order.size(); ++i)
     if (order[i]->offset < order[i - 1]->offset + order[i - 1]->bytes) {
       where = "tensor " + quoteName(order[i]->name) + ": ";
@@ -543,13 +552,13 @@ const GgufValue *GgufMetadata::find(std::string_view key) const {
 static Status wrongKind(const GgufMetadata &metadata, std::string_view key,
                         const char *expected) {
   static constexpr const char *kKinds[] = {
-      "a list of lists",   "a boolean",         "an integer",
-      "a number",          "a text",            "a list of integers",
+      "a list of lists",   "a boolean",      "an integer",
+      "a number",          "a text",         "a list of integers",
       "a list of numbers", "a list of texts"};
-  return inputError(metadata.subject,
-                    "metadata key " + quoteName(key) + ": is " +
-                        kKinds[metadata.find(key)->index()] + "; it must be " +
-                        expected);
+  return inputError(metadata.subject, "metadata key " + quoteName(key) +
+                                          ": is " +
+                                          kKinds[metadata.find(key)->index()] +
+                                          "; it must be " + expected);
 }
 
 template <typename T>
@@ -576,8 +585,7 @@ static Result<const std::vector<T> *> findList(const GgufMetadata &metadata,
   return wrongKind(metadata, key, expected);
 }
 
-Result<std::optional<bool>>
-GgufMetadata::findBool(std::string_view key) const {
+Result<std::optional<bool>> GgufMetadata::findBool(std::string_view key) const {
   return findScalar<bool>(*this, key, "a boolean");
 }
 

@@ -41,8 +41,7 @@ float readF16(const uint8_t *at) {
 template <bool kFifth>
 void unpackNibbles(const uint8_t *qs, const uint8_t *high, int (&codes)[32]) {
   uint32_t bits = kFifth ? uint32_t(high[0]) | uint32_t(high[1]) << 8 |
-                               uint32_t(high[2]) << 16 |
-                               uint32_t(high[3]) << 24
+                               uint32_t(high[2]) << 16 | uint32_t(high[3]) << 24
                          : 0;
   for (int i = 0; i < 16; ++i) {
     codes[i] = (qs[i] & 15) | (bits >> i & 1) << 4;
@@ -122,8 +121,8 @@ void unpackQ6_K(const uint8_t *at, float *out) {
     for (int run = 0; run < 4; ++run)
       for (int i = 0; i < 32; ++i) {
         int byte = low[i + run % 2 * 32];
-        int code = (run < 2 ? byte & 15 : byte >> 4) |
-                   (high[i] >> (2 * run) & 3) << 4;
+        int code =
+            (run < 2 ? byte & 15 : byte >> 4) | (high[i] >> (2 * run) & 3) << 4;
         int scale = static_cast<int8_t>(scales[run * 2 + i / 16]);
         out[half * 128 + run * 32 + i] = d * float(scale) * float(code - 32);
       }

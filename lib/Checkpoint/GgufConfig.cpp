@@ -155,9 +155,9 @@ Status Opener::findArchitecture() {
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
   if (!architecture)
-    return fail("general.architecture",
-                "is " + quoteName(*name) + "; GGUF files of " + known +
-                    " are read");
+    return fail("general.architecture", "is " + quoteName(*name) +
+                                            "; GGUF files of " + known +
+                                            " are read");
   return Status::success();
 }
 
@@ -167,8 +167,7 @@ Result<std::optional<int64_t>> Opener::findSize(std::string_view rest,
   std::string name = key(rest);
   std::optional<int64_t> value;
   const GgufValue *found = metadata.find(name);
-  const auto *list =
-      found ? std::get_if<std::vector<int64_t>>(found) : nullptr;
+  const auto *list = found ? std::get_if<std::vector<int64_t>>(found) : nullptr;
   if (list && !list->empty()) {
     value = list->front();
     for (int64_t each : *list)
@@ -253,8 +252,9 @@ Status Opener::readShape() {
                    findSize("attention.sliding_window", 0));
   if (window.value_or(0) > 0 && *window < context)
     return fail(key("attention.sliding_window"),
-                "is " + std::to_string(*window) + ", shorter than the context " +
-                    "of " + std::to_string(context) +
+                "is " + std::to_string(*window) +
+                    ", shorter than the context " + "of " +
+                    std::to_string(context) +
                     "; which layers it is for is not in the file");
   return Status::success();
 }
@@ -329,9 +329,8 @@ Status Opener::readRopeFactors() {
                "] is needed for heads of " + std::to_string(headDim));
   std::vector<float> factors(size_t(pairs), 0.0f);
   OCTET_TRY_ASSIGN(InputFile file, InputFile::open(path));
-  OCTET_TRY(file.read(tensor->offset,
-                      {reinterpret_cast<char *>(factors.data()),
-                       factors.size() * sizeof(float)}));
+  OCTET_TRY(file.read(tensor->offset, {reinterpret_cast<char *>(factors.data()),
+                                       factors.size() * sizeof(float)}));
   double largest = 1;
   for (float factor : factors)
     largest = std::max(largest, double(factor));
@@ -344,8 +343,8 @@ Status Opener::readRopeFactors() {
         llama3Factor(theta, headDim, i, largest, kLow, kHigh, kOriginal);
     if (!(std::fabs(double(factors[size_t(i)]) - expected) <= 1e-4 * expected))
       return bad("factor " + std::to_string(i) + " is " +
-                 std::to_string(factors[size_t(i)]) + ", that of Llama 3.1 is " +
-                 std::to_string(expected) +
+                 std::to_string(factors[size_t(i)]) +
+                 ", that of Llama 3.1 is " + std::to_string(expected) +
                  "; other tables of factors are not read");
   }
   checkpoint.config["rope_scaling"] = {

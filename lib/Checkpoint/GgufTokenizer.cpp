@@ -80,11 +80,10 @@ octet::readGgufTokenizer(const GgufMetadata &metadata) {
                    metadata.findStrings("tokenizer.ggml.merges"));
   if (merges)
     result.merges = *merges;
-  for (auto [name, id] : {std::pair("bos", &result.bos),
-                          std::pair("eos", &result.eos),
-                          std::pair("eot", &result.eot),
-                          std::pair("unknown", &result.unknown),
-                          std::pair("padding", &result.padding)})
+  for (auto [name, id] :
+       {std::pair("bos", &result.bos), std::pair("eos", &result.eos),
+        std::pair("eot", &result.eot), std::pair("unknown", &result.unknown),
+        std::pair("padding", &result.padding)})
     OCTET_TRY(readId(metadata, name, tokens->size(), *id));
   OCTET_TRY_ASSIGN(result.addBos,
                    metadata.findBool("tokenizer.ggml.add_bos_token"));

@@ -9,6 +9,7 @@
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
+#include "octet/Support/MappedFiles.h"
 #include <cassert>
 #include <cerrno>
 #include <sys/mman.h>
@@ -30,8 +31,10 @@ MappedCheckpoint::operator=(MappedCheckpoint &&other) noexcept {
 
 MappedCheckpoint::~MappedCheckpoint() {
   for (const Mapping &mapping : mappings)
-    if (mapping.base)
+    if (mapping.base) {
+      unwatchMapping(mapping.base);
       ::munmap(mapping.base, mapping.size);
+    }
 }
 
 Result<MappedCheckpoint> MappedCheckpoint::map(const TensorTable &table) {
@@ -51,6 +54,7 @@ Result<MappedCheckpoint> MappedCheckpoint::map(const TensorTable &table) {
       return machineError(subject, "cannot be mapped: " +
                                        std::system_category().message(errno));
     mapped.mappings.push_back({base, size_t(file.size())});
+    watchMapping(base, size_t(file.size()), table.files[i]);
   }
   return mapped;
 }

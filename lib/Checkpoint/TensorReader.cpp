@@ -41,9 +41,9 @@ void TensorReader::readElements(int64_t first, int64_t count,
   if (tensor->packing != Packing::None) {
     assert(tensor->type == StoredType::F32 && "packed elements are F32");
     assert(reinterpret_cast<uintptr_t>(out.data()) % alignof(float) == 0);
-    readFloats(first, count,
-               {reinterpret_cast<float *>(out.data()),
-                size_t(count * numCols)});
+    readFloats(
+        first, count,
+        {reinterpret_cast<float *>(out.data()), size_t(count * numCols)});
     return;
   }
   assert(out.size() >= size_t(count * rowBytes) && "out is too short");

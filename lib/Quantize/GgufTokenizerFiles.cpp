@@ -35,8 +35,8 @@ static TokenizerSpec makeSpec(const GgufTokenizer &tokenizer) {
   spec.bos = tokenizer.bos.value_or(-1);
   spec.eos = tokenizer.eos.value_or(-1);
   spec.unk = tokenizer.unknown.value_or(-1);
-  spec.addBos = tokenizer.bos &&
-                tokenizer.addBos.value_or(addsBosByDefault(tokenizer));
+  spec.addBos =
+      tokenizer.bos && tokenizer.addBos.value_or(addsBosByDefault(tokenizer));
   spec.addEos = tokenizer.eos && tokenizer.addEos.value_or(false);
   spec.addSpacePrefix = tokenizer.addSpacePrefix.value_or(true);
   return spec;
@@ -64,8 +64,7 @@ octet::makeTokenizerFiles(const GgufMetadata &metadata) {
     return std::optional<TokenizerFiles>();
   TokenizerSpec spec = makeSpec(*tokenizer);
   TokenizerFiles files;
-  OCTET_TRY_ASSIGN(files.tokenizer,
-                   writeTokenizerJson(spec, metadata.subject));
+  OCTET_TRY_ASSIGN(files.tokenizer, writeTokenizerJson(spec, metadata.subject));
 
   Json config;
   config["add_bos_token"] = spec.addBos;

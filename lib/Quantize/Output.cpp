@@ -29,8 +29,8 @@ static Status cannotWrite(const std::string &path, int error) {
 //===----------------------------------------------------------------------===//
 
 StagingFolder::StagingFolder(StagingFolder &&other) noexcept
-    : output(std::move(other.output)),
-      folder(std::exchange(other.folder, {})) {}
+    : output(std::move(other.output)), folder(std::exchange(other.folder, {})) {
+}
 
 StagingFolder::~StagingFolder() {
   if (folder.empty())

@@ -87,10 +87,10 @@ Status Planner::checkSource() {
       findQuantConfig(checkpoint.config, checkpoint.hfQuantConfig));
   if (found) {
     auto method = found->fields.find("quant_method");
-    std::string word = method != found->fields.end() && method->is_string()
-                           ? " by " + quoteName(method->get_ref<
-                                          const std::string &>())
-                           : "";
+    std::string word =
+        method != found->fields.end() && method->is_string()
+            ? " by " + quoteName(method->get_ref<const std::string &>())
+            : "";
     return inputError(subject, "is quantised already" + word + hint, "C5")
         .note(found->source + " says so");
   }
@@ -211,10 +211,9 @@ Status Planner::addTensor(const TensorInfo &tensor) {
     linear = !ignored;
   }
   if (linear) {
-    bool isFloat = tensor.type == StoredType::F32 ||
-                   tensor.type == StoredType::BF16 ||
-                   tensor.type == StoredType::F16 ||
-                   tensor.type == StoredType::F64;
+    bool isFloat =
+        tensor.type == StoredType::F32 || tensor.type == StoredType::BF16 ||
+        tensor.type == StoredType::F16 || tensor.type == StoredType::F64;
     if (!isFloat)
       return cannotRead(tensor);
     planned.data.type = StoredType::F8_E4M3;
@@ -264,12 +263,11 @@ Status Planner::makeShard(PlannedShard &shard) {
   std::string text = dumpJson(header);
   text.append(size_t(alignTo(int64_t(text.size()), 8)) - text.size(), ' ');
   if (text.size() > size_t(kMaxHeaderBytes))
-    return inputError("--shard-gib",
-                      "the header of one file would be " +
-                          std::to_string(text.size()) +
-                          " bytes, over the limit of " +
-                          std::to_string(kMaxHeaderBytes) +
-                          "; smaller shards have smaller headers");
+    return inputError(
+        "--shard-gib",
+        "the header of one file would be " + std::to_string(text.size()) +
+            " bytes, over the limit of " + std::to_string(kMaxHeaderBytes) +
+            "; smaller shards have smaller headers");
   for (int i = 0; i < 8; ++i)
     shard.header += char(text.size() >> (8 * i) & 0xFF);
   shard.header += text;

@@ -33,7 +33,7 @@ struct PlannedTensor {
 /// One file: a header and the tensors of a run of the plan.
 struct PlannedShard {
   std::string name;
-  std::string header; ///< with its length before it, padded to 8 bytes
+  std::string header;        ///< with its length before it, padded to 8 bytes
   size_t begin = 0, end = 0; ///< into QuantizePlan::tensors
   int64_t bytes = 0;         ///< of the file
 };

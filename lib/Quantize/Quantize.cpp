@@ -32,10 +32,17 @@ namespace {
 
 /// Files of a checkpoint that say nothing about how weights are stored.
 constexpr const char *kSidecars[] = {
-    "generation_config.json", "tokenizer.json",   "tokenizer_config.json",
-    "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "merges.txt",             "tokenizer.model",  "chat_template.jinja",
-    "chat_template.json",     "preprocessor_config.json",
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.json",
+    "merges.txt",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "chat_template.json",
+    "preprocessor_config.json",
 };
 
 /// Elements that a thread takes at a time where rows are independent.
@@ -70,10 +77,9 @@ private:
   Status forChunks(int64_t rows, int64_t chunk, const Fn &fn);
   /// Rows of a chunk that starts at a multiple of `unit` rows.
   static int64_t chunkRows(int64_t cols, int64_t unit) {
-    return alignTo(std::max<int64_t>(kChunkElements / std::max<int64_t>(
-                                                          cols, 1),
-                                     1),
-                   unit);
+    return alignTo(
+        std::max<int64_t>(kChunkElements / std::max<int64_t>(cols, 1), 1),
+        unit);
   }
   void readChunk(const TensorReader &reader, int64_t first, int64_t rows,
                  std::vector<float> &floats);
@@ -150,10 +156,10 @@ Status Writer::quantizeInBlocks(const PlannedTensor &tensor, int64_t bn,
       reader.rows(), chunkRows(cols, bn), [&](int64_t first, int64_t rows) {
         thread_local std::vector<float> floats;
         readChunk(reader, first, rows, floats);
-        quantizeBlocks(floats, rows, cols, bn, bk,
-                       std::span(codes).subspan(size_t(first * cols)),
-                       std::span(scales).subspan(
-                           size_t(first / bn * cdiv(cols, bk))));
+        quantizeBlocks(
+            floats, rows, cols, bn, bk,
+            std::span(codes).subspan(size_t(first * cols)),
+            std::span(scales).subspan(size_t(first / bn * cdiv(cols, bk))));
       });
 }
 
@@ -163,25 +169,23 @@ Status Writer::quantizeWhole(const PlannedTensor &tensor) {
   const int64_t cols = reader.cols(), chunk = chunkRows(cols, 1);
   float amax = 0;
   std::mutex lock;
-  OCTET_TRY(forChunks(
-      reader.rows(), chunk, [&](int64_t first, int64_t rows) {
-        thread_local std::vector<float> floats;
-        readChunk(reader, first, rows, floats);
-        float largest = 0;
-        for (float x : floats)
-          largest = std::max(largest, std::fabs(x));
-        std::lock_guard guard(lock);
-        amax = std::max(amax, largest);
-      }));
+  OCTET_TRY(forChunks(reader.rows(), chunk, [&](int64_t first, int64_t rows) {
+    thread_local std::vector<float> floats;
+    readChunk(reader, first, rows, floats);
+    float largest = 0;
+    for (float x : floats)
+      largest = std::max(largest, std::fabs(x));
+    std::lock_guard guard(lock);
+    amax = std::max(amax, largest);
+  }));
   const float scale = scales[0] = dynamicScale(amax);
-  return forChunks(
-      reader.rows(), chunk, [&](int64_t first, int64_t rows) {
-        thread_local std::vector<float> floats;
-        readChunk(reader, first, rows, floats);
-        uint8_t *out = codes.data() + first * cols;
-        for (size_t i = 0; i < floats.size(); ++i)
-          out[i] = quantizeE4M3(floats[i], scale);
-      });
+  return forChunks(reader.rows(), chunk, [&](int64_t first, int64_t rows) {
+    thread_local std::vector<float> floats;
+    readChunk(reader, first, rows, floats);
+    uint8_t *out = codes.data() + first * cols;
+    for (size_t i = 0; i < floats.size(); ++i)
+      out[i] = quantizeE4M3(floats[i], scale);
+  });
 }
 
 Status Writer::quantizeTensor(const PlannedTensor &tensor,
@@ -310,8 +314,7 @@ Status Writer::checkSpace(const std::string &folder) const {
   struct statvfs info;
   if (::statvfs(folder.c_str(), &info) != 0)
     return Status::success(); // writing will tell
-  auto available =
-      checkedMul(int64_t(info.f_bavail), int64_t(info.f_frsize));
+  auto available = checkedMul(int64_t(info.f_bavail), int64_t(info.f_frsize));
   if (!available || *available >= result.outputBytes)
     return Status::success();
   return machineError(escapePath(options.output),
@@ -371,8 +374,7 @@ Status octet::parseBlock(const std::string &text, QuantizeOptions &options) {
   return Status::success();
 }
 
-Result<QuantizeResult>
-octet::quantizeCheckpoint(const QuantizeOptions &given) {
+Result<QuantizeResult> octet::quantizeCheckpoint(const QuantizeOptions &given) {
   QuantizeOptions options = given;
   OCTET_TRY(checkOptions(options));
   OCTET_TRY_ASSIGN(Checkpoint checkpoint, openCheckpoint(options.checkpoint));

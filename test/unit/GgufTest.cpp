@@ -60,7 +60,8 @@ public:
   std::string data;
 
 private:
-  template <typename T> Bytes &number(T x) {
+  template <typename T>
+  Bytes &number(T x) {
     data.append(reinterpret_cast<const char *>(&x), sizeof x);
     return *this;
   }
@@ -79,7 +80,8 @@ protected:
     std::ofstream(file, std::ios::binary) << data;
   }
   /// The error after "error: FILE: ", or "ok".
-  template <typename T> std::string textOf(const Result<T> &result) const {
+  template <typename T>
+  std::string textOf(const Result<T> &result) const {
     if (result.ok())
       return "ok";
     std::string text = result.status().info().format();
@@ -153,11 +155,23 @@ TEST_F(GgufTest, CountsAreBounded) {
 TEST_F(GgufTest, Values) {
   Bytes b;
   b.magic(0, 5)
-      .text("u64").u32(10).u64(5)
-      .text("i8").u32(1).u8(0xFF)
-      .text("yes").u32(7).u8(1)
+      .text("u64")
+      .u32(10)
+      .u64(5)
+      .text("i8")
+      .u32(1)
+      .u8(0xFF)
+      .text("yes")
+      .u32(7)
+      .u8(1)
       .number("eps", 1e-5f)
-      .text("nested").u32(9).u32(9).u64(1).u32(4).u64(1).u32(7);
+      .text("nested")
+      .u32(9)
+      .u32(9)
+      .u64(1)
+      .u32(4)
+      .u64(1)
+      .u32(7);
   ASSERT_EQ(read(b), "ok");
   std::shared_ptr<const GgufMetadata> m = readGguf(file).take().metadata;
   EXPECT_EQ(**m->findInteger("u64"), 5);
@@ -220,8 +234,8 @@ TEST_F(GgufTest, FlippedBytes) {
 TEST_F(GgufTest, Tensors) {
   auto one = [&](std::vector<uint64_t> sides, uint32_t type, uint64_t offset,
                  size_t bytes) {
-    return read(Bytes().magic(1, 0).tensor("t", sides, type, offset).fill(
-        bytes));
+    return read(
+        Bytes().magic(1, 0).tensor("t", sides, type, offset).fill(bytes));
   };
   EXPECT_EQ(one({64, 2}, 2, 0, 72), "ok");
   EXPECT_EQ(one({64, 2}, 2, 0, 71),
@@ -278,8 +292,7 @@ TEST_F(GgufTest, ConfigOfTheMetadata) {
       .fill(512);
   ASSERT_EQ(open(b), "ok");
   Checkpoint checkpoint = openGguf(file).take();
-  EXPECT_EQ(checkpoint.config,
-            nlohmann::json::parse(R"({
+  EXPECT_EQ(checkpoint.config, nlohmann::json::parse(R"({
               "architectures": ["LlamaForCausalLM"], "model_type": "llama",
               "torch_dtype": "bfloat16", "hidden_act": "silu",
               "num_hidden_layers": 1, "hidden_size": 8, "intermediate_size": 8,
@@ -317,11 +330,10 @@ TEST_F(GgufTest, ConfigRefusals) {
   EXPECT_EQ(open(llama(0, 1).integer("llama.attention.key_length", 0)),
             "metadata key 'llama.attention.key_length': is 0; 1 to 2^31 - 1 is "
             "needed");
-  EXPECT_EQ(open(llama(1, 0)
-                     .tensor("blk.0.attn_q.weight", {8, 6}, 0, 0)
-                     .fill(192)),
-            "tensor 'blk.0.attn_q.weight': F32 [6, 8] is not made of heads of "
-            "4 rows [W16]");
+  EXPECT_EQ(
+      open(llama(1, 0).tensor("blk.0.attn_q.weight", {8, 6}, 0, 0).fill(192)),
+      "tensor 'blk.0.attn_q.weight': F32 [6, 8] is not made of heads of "
+      "4 rows [W16]");
   EXPECT_EQ(open(llama(1, 0).tensor("rope_freqs.weight", {3}, 0, 0).fill(12)),
             "tensor 'rope_freqs.weight': is F32 [3]; F32 [2] is needed for "
             "heads of 4");
@@ -400,8 +412,7 @@ TEST(GgufBlocks, NibblesOfBothHalves) {
   for (int i = 0; i < 16; ++i)
     codes += char(i | (15 - i) << 4);
   std::vector<float> q40 = unpack(Packing::Q4_0, half(0.5f) + codes);
-  std::vector<float> q41 =
-      unpack(Packing::Q4_1, half(0.5f) + half(-3) + codes);
+  std::vector<float> q41 = unpack(Packing::Q4_1, half(0.5f) + half(-3) + codes);
   for (int i = 0; i < 16; ++i) {
     EXPECT_EQ(q40[i], 0.5f * float(i - 8));
     EXPECT_EQ(q40[i + 16], 0.5f * float(7 - i));
@@ -441,8 +452,8 @@ TEST(GgufBlocks, ScalesOfSixBits) {
     packed += char((9 + i) | 2 << 6);
   for (int i = 0; i < 4; ++i)
     packed += char((1 + i) | (9 + i) << 4);
-  std::vector<float> out = unpack(
-      Packing::Q4_K, half(1) + half(1) + packed + std::string(128, '\x73'));
+  std::vector<float> out = unpack(Packing::Q4_K, half(1) + half(1) + packed +
+                                                     std::string(128, '\x73'));
   for (int i = 0; i < 256; ++i) {
     int j = i / 32;
     int scale = j < 4 ? 1 + j : 33 + j - 4, minimum = scale + 8;
@@ -456,8 +467,8 @@ TEST(GgufBlocks, SixBitCodes) {
     scales += char(i - 8);
   // Low nibbles 5 and 6, high bits 0, 1, 2, 3 of the runs.
   std::vector<float> out =
-      unpack(Packing::Q6_K, std::string(128, '\x65') +
-                                std::string(64, '\xE4') + scales + half(0.5f));
+      unpack(Packing::Q6_K, std::string(128, '\x65') + std::string(64, '\xE4') +
+                                scales + half(0.5f));
   for (int i = 0; i < 256; ++i) {
     int run = i / 32 % 4;
     int code = (run < 2 ? 5 : 6) + 16 * run - 32;

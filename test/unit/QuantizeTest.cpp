@@ -51,8 +51,8 @@ protected:
         std::string(reinterpret_cast<const char *>(values.data()),
                     values.size() * sizeof(float)));
   }
-  void add(const std::string &name, StoredType type,
-           std::vector<int64_t> shape, std::string data) {
+  void add(const std::string &name, StoredType type, std::vector<int64_t> shape,
+           std::string data) {
     stored.push_back({name, type, std::move(shape), std::move(data)});
   }
   std::vector<float> random(int64_t count) {
@@ -97,7 +97,8 @@ protected:
     const TensorInfo *tensor = checkpoint.tensors.find(name);
     return tensor ? tensor->describe() : "none";
   }
-  template <typename T> std::vector<T> read(const std::string &name) const {
+  template <typename T>
+  std::vector<T> read(const std::string &name) const {
     std::span<const std::byte> bytes =
         mapped->bytes(*checkpoint.tensors.find(name));
     std::vector<T> values(bytes.size() / sizeof(T));
@@ -203,9 +204,8 @@ TEST_F(QuantizeTest, WhatStaysAsItIs) {
       EXPECT_EQ(read<char>(s.name),
                 std::vector<char>(s.data.begin(), s.data.end()));
   EXPECT_EQ(describe("model.layers.0.mlp.gate.weight"), "F32 [4, 4]");
-  EXPECT_EQ(
-      checkpoint.config["quantization_config"]["modules_to_not_convert"],
-      json::parse(R"(["lm_head", "model.layers.0.mlp.gate",
+  EXPECT_EQ(checkpoint.config["quantization_config"]["modules_to_not_convert"],
+            json::parse(R"(["lm_head", "model.layers.0.mlp.gate",
                       "model.layers.0.self_attn.indexer.weights_proj",
                       "model.layers.1.eh_proj"])"));
 }
@@ -223,15 +223,14 @@ TEST_F(QuantizeTest, Ignore) {
   options.ignore = {"mlp.gate_proj", "re:.*up_proj", "lm_head", "mlp.gate"};
   ASSERT_EQ(run(), "ok");
   EXPECT_EQ(result.quantised, 2);
-  EXPECT_EQ(result.warnings, std::vector<std::string>{
-                                 "--ignore[3] 'mlp.gate' matches nothing "
-                                 "[C7]"});
+  EXPECT_EQ(result.warnings,
+            std::vector<std::string>{"--ignore[3] 'mlp.gate' matches nothing "
+                                     "[C7]"});
 }
 
 TEST_F(QuantizeTest, Shards) {
   for (int i = 0; i < 5; ++i)
-    addFloats("model.layers." + std::to_string(i) +
-                  ".self_attn.q_proj.weight",
+    addFloats("model.layers." + std::to_string(i) + ".self_attn.q_proj.weight",
               {64, 64}, random(64 * 64));
   addFloats("model.embed_tokens.weight", {64, 64}, random(64 * 64));
   options.shardBytes = 9000;
@@ -241,13 +240,12 @@ TEST_F(QuantizeTest, Shards) {
   openOutput();
   EXPECT_EQ(checkpoint.tensors.files.size(), 4u);
   EXPECT_EQ(checkpoint.tensors.all().size(), 11u);
-  json index =
-      json::parse(readText("out/model.safetensors.index.json"));
+  json index = json::parse(readText("out/model.safetensors.index.json"));
   EXPECT_EQ(index["metadata"]["total_size"], 64 * 64 * 4 + 5 * (64 * 64 + 4));
   EXPECT_EQ(index["weight_map"]["model.embed_tokens.weight"],
             "model-00001-of-00004.safetensors");
-  EXPECT_NE(readText("out/model-00001-of-00004.safetensors").find(
-                R"("__metadata__":{"format":"pt"})"),
+  EXPECT_NE(readText("out/model-00001-of-00004.safetensors")
+                .find(R"("__metadata__":{"format":"pt"})"),
             std::string::npos);
 }
 

@@ -378,17 +378,16 @@ void printText(const Checkpoint &checkpoint, const Summary &summary,
   out << "\nby dtype:\n";
   Columns types;
   for (const auto &[type, tally] : summary.byType)
-    types.add({std::string(printType(type)),
-               plural(tally.tensors, "tensor"), printBytes(tally.bytes)});
+    types.add({std::string(printType(type)), plural(tally.tensors, "tensor"),
+               printBytes(tally.bytes)});
   types.print(out);
 
   Columns rows;
   if (everyTensor) {
     out << "\ntensors:\n";
     for (const TensorInfo &tensor : table.all())
-      rows.add({escapeName(tensor.name),
-                std::string(tensor.storedName()), printShape(tensor),
-                plural(tensor.bytes, "byte"),
+      rows.add({escapeName(tensor.name), std::string(tensor.storedName()),
+                printShape(tensor), plural(tensor.bytes, "byte"),
                 escapePath(baseName(table.files[tensor.file]))});
   } else {
     out << "\ntensors, numbers folded:\n";
@@ -441,8 +440,7 @@ void printJson(const Checkpoint &checkpoint, const Summary &summary,
     for (const TensorInfo &tensor : table.all()) {
       out << std::exchange(separator, ",")
           << "{\"name\":" << dumpJson(tensor.name) << ",\"dtype\":\""
-          << tensor.storedName()
-          << "\",\"shape\":" << printShape(tensor)
+          << tensor.storedName() << "\",\"shape\":" << printShape(tensor)
           << ",\"bytes\":" << tensor.bytes << ",\"offset\":" << tensor.offset
           << ",\"file\":" << dumpJson(baseName(table.files[tensor.file]))
           << '}';

@@ -28,7 +28,7 @@ namespace {
 class StopOnSignals {
 public:
   StopOnSignals() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = rememberSignal;
     sigemptyset(&action.sa_mask);
     for (size_t i = 0; i < kCount; ++i) {
@@ -77,9 +77,9 @@ static Status quantize(QuantizeOptions &options) {
       for (const std::string &text : result->notes)
         std::cerr << "note: " << text << '\n';
       std::cerr << "  " << result->quantised << " weights quantised, "
-                << result->kept << " tensors kept: "
-                << printMegabytes(result->sourceBytes) << " to "
-                << printMegabytes(result->outputBytes) << " in "
+                << result->kept
+                << " tensors kept: " << printMegabytes(result->sourceBytes)
+                << " to " << printMegabytes(result->outputBytes) << " in "
                 << result->files << (result->files == 1 ? " file" : " files")
                 << '\n';
       return Status::success();
@@ -100,7 +100,8 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
   auto block = std::make_shared<std::string>("128x128");
   auto shardGib = std::make_shared<double>(5);
   CLI::App *verb = app.add_subcommand(
-      "quantize", "Write a checkpoint in FP8 from one in BF16, F16, F32 or GGUF");
+      "quantize",
+      "Write a checkpoint in FP8 from one in BF16, F16, F32 or GGUF");
   verb->add_option("CHECKPOINT", o->checkpoint,
                    "Folder with config.json and *.safetensors, or a GGUF file")
       ->required();

@@ -23,13 +23,13 @@ void octet::addInfoCommand(CLI::App &app, Action &action) {
   auto o = std::make_shared<InfoOptions>();
   CLI::App *verb = app.add_subcommand(
       "info", "What a checkpoint holds, from its headers alone");
-  verb->add_option("CHECKPOINT", o->path, "Folder, or a GGUF or safetensors file")
+  verb->add_option("CHECKPOINT", o->path,
+                   "Folder, or a GGUF or safetensors file")
       ->required();
   verb->add_flag("--json", o->json, "For programs");
   verb->add_flag("--tensors", o->tensors, "List each tensor");
-  verb->callback([o, &action] {
-    action = [o] { return printInfo(*o, std::cout); };
-  });
+  verb->callback(
+      [o, &action] { action = [o] { return printInfo(*o, std::cout); }; });
 }
 
 /// Takes the `--mlir-…` flags out of the arguments and gives them to LLVM's

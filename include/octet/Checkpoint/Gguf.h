@@ -23,10 +23,9 @@ namespace octet {
 /// A value of the metadata. Integers of all widths are int64_t (one above
 /// 2^63 - 1 is refused), floats are double. A list in a list is checked and
 /// left out.
-using GgufValue =
-    std::variant<std::monostate, bool, int64_t, double, std::string,
-                 std::vector<int64_t>, std::vector<double>,
-                 std::vector<std::string>>;
+using GgufValue = std::variant<std::monostate, bool, int64_t, double,
+                               std::string, std::vector<int64_t>,
+                               std::vector<double>, std::vector<std::string>>;
 
 /// Limits beside those of Checkpoint.h; metadata and table together are at most
 /// kMaxHeaderBytes.
@@ -91,7 +90,12 @@ struct GgufTokenizer {
 };
 /// Values of GgufTokenizer::types.
 enum class GgufTokenType : int64_t {
-  Normal = 1, Unknown, Control, UserDefined, Unused, Byte,
+  Normal = 1,
+  Unknown,
+  Control,
+  UserDefined,
+  Unused,
+  Byte,
 };
 
 /// Nothing if the metadata have no tokens; an input error if lists differ in

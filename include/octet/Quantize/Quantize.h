@@ -40,9 +40,10 @@ struct QuantizeOptions {
   QuantizeTo to = QuantizeTo::Block;
   QuantizeFormat format = QuantizeFormat::Default;
   int64_t blockN = 128, blockK = 128; ///< of blocks; the last may be short (W4)
-  std::vector<std::string> ignore; ///< entries as of C7: modules left alone
-  int64_t shardBytes = int64_t(5) << 30; ///< a file is closed before it grows over
-  int threads = 0;                 ///< 0: as many as the process may use
+  std::vector<std::string> ignore;    ///< entries as of C7: modules left alone
+  int64_t shardBytes = int64_t(5)
+                       << 30; ///< a file is closed before it grows over
+  int threads = 0;            ///< 0: as many as the process may use
   /// Called with bytes of weights done and to do, from the calling thread.
   std::function<void(int64_t done, int64_t total)> progress;
   /// Set by a signal handler: the work ends with an error soon after.
@@ -50,9 +51,9 @@ struct QuantizeOptions {
 };
 
 struct QuantizeResult {
-  int64_t quantised = 0, kept = 0;       ///< tensors of the source
+  int64_t quantised = 0, kept = 0;          ///< tensors of the source
   int64_t sourceBytes = 0, outputBytes = 0; ///< of tensors
-  int64_t files = 0;                     ///< with tensors
+  int64_t files = 0;                        ///< with tensors
   std::vector<std::string> warnings, notes;
 };
 
