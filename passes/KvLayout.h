@@ -28,6 +28,7 @@ inline constexpr int64_t kKvPage = 64;
 struct KvScaleNames {
   llvm::StringRef k;
   llvm::StringRef v;
+  std::string problem; ///< two spellings at once, without a subject (W2)
   bool any() const { return !k.empty() || !v.empty(); }
 };
 KvScaleNames findKvScales(q::StoredAttr stored);

@@ -75,6 +75,7 @@ private:
                                q::ContractAttr contract);
   void planRopeTable(model::RopeTableOp op);
   LogicalResult planKvScales(model::AttentionOp op);
+  LogicalResult checkKvLayouts();
   LogicalResult plan();
   void rewriteOps();
 
@@ -204,7 +205,54 @@ LogicalResult MaterializeWeights::planKvScales(model::AttentionOp op) {
   return success();
 }
 
+/// "layers 0 to 3 and 7" of some attentions.
+static std::string listLayers(ArrayRef<model::AttentionOp> ops) {
+  SmallVector<LayerRun> runs;
+  for (model::AttentionOp op : ops)
+    llvm::append_range(runs, findLayers(op.getLayer()));
+  llvm::sort(runs, [](const LayerRun &a, const LayerRun &b) {
+    return a.begin < b.begin;
+  });
+  SmallVector<std::string> names;
+  for (size_t i = 0; i < runs.size();) {
+    int64_t begin = runs[i].begin, end = runs[i].end;
+    for (++i; i < runs.size() && runs[i].begin <= end; ++i)
+      end = std::max(end, runs[i].end);
+    names.push_back(std::to_string(begin) +
+                    (end - begin > 1 ? " to " + std::to_string(end - 1) : ""));
+  }
+  bool isOne = names.size() == 1 && !StringRef(names[0]).contains(' ');
+  return (isOne ? "layer " : "layers ") + joinNames(names);
+}
+
+/// The runtime keeps one cache, so the layers have to agree (P7b).
+LogicalResult MaterializeWeights::checkKvLayouts() {
+  SmallVector<model::AttentionOp> fp8, plain;
+  q::KvLayout layout = q::KvLayout::BF16;
+  getOperation().walk([&](model::AttentionOp op) {
+    if (op.getCache() || op.getKScale())
+      return;
+    KvDecision decision = decideKvLayout(op);
+    if (!decision.problem.empty())
+      return; // has its own error
+    if (decision.layout != q::KvLayout::FP8E4M3)
+      layout = decision.layout;
+    (decision.layout == q::KvLayout::FP8E4M3 ? fp8 : plain).push_back(op);
+  });
+  if (fp8.empty() || plain.empty())
+    return success();
+  return fp8.front().emitError()
+         << "--kv-cache auto: " << listLayers(fp8)
+         << " of the checkpoint store scales of an FP8 KV cache, "
+         << listLayers(plain)
+         << " store none, and the runtime keeps one kind of cache; --kv-cache "
+            "fp8_e4m3 takes 1.0 where there is none, and --kv-cache "
+         << q::stringifyKvLayout(layout) << " uses no scales [P7b]";
+}
+
 LogicalResult MaterializeWeights::plan() {
+  if (failed(checkKvLayouts()))
+    return failure();
   bool failedAny = false;
   getOperation().walk([&](Operation *op) {
     if (auto weight = dyn_cast<model::WeightOp>(op)) {

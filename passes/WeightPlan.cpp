@@ -171,6 +171,8 @@ std::string octet::describeInputScale(RankedTensorType type,
 
 std::string octet::describeKvScales(q::StoredAttr stored) {
   KvScaleNames names = findKvScales(stored);
+  if (!names.problem.empty())
+    return names.problem;
   RankedTensorType first;
   for (StringRef name : {names.k, names.v}) {
     if (name.empty())
