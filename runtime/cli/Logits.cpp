@@ -188,13 +188,13 @@ readPrompts(const std::string &path, const Engine &engine, int64_t decode) {
       prompt.forced = true;
       forces.erase(it);
     }
-    // The last row's token is not fed.
-    std::vector<int64_t> total(size_t(
-        prompt.length + std::max<int64_t>(prompt.decodeRows(decode) - 1, 0)));
-    OCTET_TRY(engine
-                  .checkIds(total, path + ": " + quoteName(prompt.name) +
-                                       " with the tokens after it")
-                  .takeStatus());
+    // The last row's token is not fed. Neither number is beyond 2^31, the
+    // longest context and the largest --decode, so the sum is exact; a file of
+    // 2^31 forced ids is beyond kMaxJsonBytes.
+    const int64_t fed = std::max<int64_t>(prompt.decodeRows(decode) - 1, 0);
+    OCTET_TRY(engine.checkLength(prompt.length + fed,
+                                 path + ": " + quoteName(prompt.name) +
+                                     " with the tokens after it"));
   }
   if (!forces.empty())
     return inputError(path, quoteName(forces.begin()->first + ".force") +

@@ -45,17 +45,22 @@ Engine::checkVocabulary(std::span<const int64_t> ids,
   return result;
 }
 
+Status Engine::checkLength(int64_t tokens, const std::string &subject) const {
+  const int64_t limit = loaded.info().maxContext;
+  if (tokens <= limit)
+    return Status::success();
+  return inputError(subject, std::to_string(tokens) +
+                                 " tokens are more than the context of " +
+                                 std::to_string(limit) +
+                                 " that was compiled; compile with "
+                                 "--max-context " +
+                                 std::to_string(tokens) + " or more");
+}
+
 Result<std::vector<int32_t>>
 Engine::checkIds(std::span<const int64_t> ids,
                  const std::string &subject) const {
-  const int64_t limit = loaded.info().maxContext;
-  if (int64_t(ids.size()) > limit)
-    return inputError(subject, std::to_string(ids.size()) +
-                                   " tokens are more than the context of " +
-                                   std::to_string(limit) +
-                                   " that was compiled; compile with "
-                                   "--max-context " +
-                                   std::to_string(ids.size()) + " or more");
+  OCTET_TRY(checkLength(int64_t(ids.size()), subject));
   return checkVocabulary(ids, subject);
 }
 

@@ -87,6 +87,9 @@ public:
   /// vocabulary, more ids than the context holds, each with both numbers.
   Result<std::vector<int32_t>> checkIds(std::span<const int64_t> ids,
                                         const std::string &subject) const;
+  /// Checks the number of tokens alone; `tokens` may be any number.
+  /// \returns an input error that names `subject` and both numbers.
+  Status checkLength(int64_t tokens, const std::string &subject) const;
   /// As checkIds, but of any length.
   Result<std::vector<int32_t>>
   checkVocabulary(std::span<const int64_t> ids,
