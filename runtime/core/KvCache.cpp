@@ -43,6 +43,31 @@ KvCache::~KvCache() {
     munmap(base, size);
 }
 
+/// Slots are int32_t (octet_batch::slots).
+static constexpr int64_t kMaxPages = INT32_MAX / OCTET_PAGE;
+
+/// The error of a cache of more slots than can be numbered, with the numbers
+/// that would do.
+static Status tooManySlots(int64_t maxSeqs, int64_t maxContext,
+                           const std::string &subject) {
+  std::string fits;
+  auto add = [&](const char *option, int64_t most) {
+    if (most > 0)
+      fits += std::string(fits.empty() ? "" : " or ") + option + " " +
+              std::to_string(most) + " or less";
+  };
+  add("--max-context", kMaxPages / maxSeqs * OCTET_PAGE);
+  add("--max-seqs", kMaxPages / cdiv(maxContext, OCTET_PAGE));
+  if (fits.empty())
+    fits = "a smaller --max-context and --max-seqs";
+  return machineError(
+      subject, "the KV cache of max_seqs=" + std::to_string(maxSeqs) +
+                   " sequences of max_context=" + std::to_string(maxContext) +
+                   " tokens has more than the " +
+                   std::to_string(kMaxPages * OCTET_PAGE) +
+                   " slots that can be numbered; compile with " + fits);
+}
+
 Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
                                 int64_t maxContext,
                                 const std::string &subject) {
@@ -56,9 +81,8 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
   };
   KvCache cache;
   auto pages = checkedMul(maxSeqs, cdiv(maxContext, OCTET_PAGE));
-  // Slots are int32_t (octet_batch::slots).
-  if (!pages || *pages > INT32_MAX / OCTET_PAGE)
-    return tooMany("has more than 2^31 slots");
+  if (!pages || *pages > kMaxPages)
+    return tooManySlots(maxSeqs, maxContext, subject);
   cache.pageCount = *pages;
   cache.freeList.reserve(*pages);
   for (int64_t page = *pages; page-- > 0;)

@@ -67,8 +67,24 @@ TEST(KvCache, AbsurdSizes) {
             "the KV cache of max_seqs=1 sequences of max_context=64 tokens "
             "overflows 64 bits; compile with a smaller --max-context or "
             "--max-seqs");
-  EXPECT_NE(message(int64_t(1) << 20, int64_t(1) << 31).find("2^31 slots"),
-            std::string::npos);
+  EXPECT_EQ(message(int64_t(1) << 20, 131072),
+            "the KV cache of max_seqs=1048576 sequences of max_context=131072 "
+            "tokens has more than the 2147483584 slots that can be numbered; "
+            "compile with --max-context 1984 or less or --max-seqs 16383 or "
+            "less");
+  // No number of sequences is enough.
+  EXPECT_TRUE(message(2, INT32_MAX)
+                  .ends_with("compile with --max-context 1073741760 or less"));
+  // What the message says would do.
+  auto fits = [](int64_t seqs, int64_t context) {
+    return KvCache::create(KvInfo(), seqs, context, "p").ok();
+  };
+  EXPECT_TRUE(fits(1 << 20, 1984));
+  EXPECT_FALSE(fits(1 << 20, 1985));
+  EXPECT_TRUE(fits(16383, 131072));
+  EXPECT_FALSE(fits(16384, 131072));
+  EXPECT_TRUE(fits(2, 1073741760));
+  EXPECT_FALSE(fits(2, 1073741761));
   // 2^49 bytes: within 64 bits, beyond the address space.
   info = {.layers = 1 << 20, .kvHeads = 1 << 10, .headDim = 1 << 10};
   EXPECT_NE(message(1, 64).find("bytes of address space"), std::string::npos);
