@@ -154,16 +154,22 @@ Status Model::runLoad() {
   return Status::success();
 }
 
-Status Model::openWeights(const std::string &folder) {
+Status Model::openWeights(const std::string &folder, bool isDefault) {
   if (folder == kRandomWeights) {
-    OCTET_TRY_ASSIGN(random, RandomWeights::draw(info().tensors, *pool,
-                                                 "--weights random"));
+    OCTET_TRY_ASSIGN(
+        random, RandomWeights::draw(info().tensors, *pool, "--weights random"));
     table = random->table();
     ctx.random = &*random;
   } else {
-    OCTET_TRY_ASSIGN(Checkpoint checkpoint,
-                     openCheckpoint(folder, {.needConfig = false}));
-    table = std::move(checkpoint.tensors);
+    auto opened = openCheckpoint(folder, {.needConfig = false});
+    if (!opened.ok()) {
+      Status error = opened.takeStatus();
+      if (isDefault)
+        error.note("it is the checkpoint that was compiled; --weights DIR "
+                   "names another");
+      return error;
+    }
+    table = std::move(opened->tensors);
     OCTET_TRY(checkTensorTable(info(), table, folder));
     OCTET_TRY_ASSIGN(mapped, MappedCheckpoint::map(table));
     ctx.mapped = &*mapped;
@@ -200,7 +206,7 @@ Result<std::unique_ptr<Model>> Model::load(Program program,
   model->pool = std::make_unique<ThreadPool>(
       options.threads > 0 ? options.threads : ThreadPool::defaultThreads());
   ctx.pool = model->pool.get();
-  OCTET_TRY(model->openWeights(folder));
+  OCTET_TRY(model->openWeights(folder, /*isDefault=*/weights.empty()));
 
   OCTET_TRY_ASSIGN(model->kv, KvCache::create(info.kv, info.maxSeqs,
                                               info.maxContext, model->path()));

@@ -76,7 +76,8 @@ public:
 private:
   Model() = default;
   Status takeError(const char *function, int32_t result);
-  Status openWeights(const std::string &folder);
+  /// \param isDefault  the folder is the one compiled, not one given.
+  Status openWeights(const std::string &folder, bool isDefault);
   Status allocateArena();
   Status runLoad();
 

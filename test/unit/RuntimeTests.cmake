@@ -18,7 +18,9 @@ octet_add_fake_program(fake-unfilled FAKE_UNFILLED)
 octet_add_fake_program(fake-abi FAKE_ABI)
 octet_add_fake_program(fake-arena FAKE_ARENA)
 octet_add_fake_program(fake-step FAKE_STEP)
-set(fake_programs fake-program fake-module fake-unfilled fake-abi fake-arena fake-step)
+octet_add_fake_program(fake-default FAKE_CHECKPOINT="gone/checkpoint")
+set(fake_programs fake-program fake-module fake-unfilled fake-abi fake-arena fake-step
+  fake-default)
 
 octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp
   LINK OctetCheckpoint OctetPayload OctetSupport)

@@ -63,10 +63,14 @@ enum { W_EMBED, W_QUANTIZED, W_LAYER0, NUM_WEIGHTS = W_LAYER0 + 2 * LAYERS };
   "\"head_dim\": 16, \"type\": \"f32\"}, \"traces\": [\"hidden\"], "
 #endif
 
+#ifndef FAKE_CHECKPOINT
+#define FAKE_CHECKPOINT "" /* no default folder */
+#endif
+
 static const char info[] =
     "{\"octet\": \"test\", \"target\": \"cpu\", \"numerics\": \"cpu\", "
     "\"dtype\": \"f32\", \"architecture\": \"FakeForCausalLM\", "
-    "\"checkpoint\": \"\", \"hash\": \"" FAKE_HASH "\", \"tensors\": ["
+    "\"checkpoint\": \"" FAKE_CHECKPOINT "\", \"hash\": \"" FAKE_HASH "\", \"tensors\": ["
     "[\"embed\", \"F32\", [61, 48]], "
     "[\"extra\", \"F8_E4M3\", [4, 8]], "
     "[\"extra_scale\", \"F32\", [1]], "
