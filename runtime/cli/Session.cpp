@@ -48,8 +48,8 @@ void Progress::clear() {
 Status rt::print(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
       std::fflush(stdout) != 0)
-    return machineError("standard output", std::string("cannot be written: ") +
-                                               std::strerror(errno));
+    return machineError("stdout", std::string("cannot be written: ") +
+                                      std::strerror(errno));
   return Status::success();
 }
 
@@ -132,7 +132,7 @@ bool rt::hasTokenizer(const CommonOptions &common) {
 }
 
 Result<Tokenizer> rt::openTokenizer(const CommonOptions &common) {
-  // The payload's path would be /proc/self/exe.
+  // Not its path: what lacks is no fault of that file.
   static constexpr char subject[] = "this program";
   if (!hasTokenizer(common))
     return inputError(subject,

@@ -9,8 +9,10 @@
 #include "runtime/core/Payload.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
+#include "octet/Support/MappedFiles.h"
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/auxv.h>
@@ -42,8 +44,10 @@ Payload &Payload::operator=(Payload &&o) noexcept {
 }
 
 Payload::~Payload() {
-  if (base)
+  if (base) {
+    unwatchMapping(base);
     munmap(const_cast<std::byte *>(base), size);
+  }
 }
 
 std::optional<std::span<const std::byte>>
@@ -70,7 +74,12 @@ static std::optional<std::string> entryName(const PayloadEntry &entry) {
 }
 
 Result<std::optional<Payload>> Payload::find(const std::string &path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  return find(path, path);
+}
+
+Result<std::optional<Payload>> Payload::find(const std::string &name,
+                                             const std::string &path) {
+  int fd = ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0)
     return inputError(path, "cannot open: " + systemError());
   struct Closer {
@@ -118,6 +127,7 @@ Result<std::optional<Payload>> Payload::find(const std::string &path) {
   result.file = path;
   result.base = static_cast<const std::byte *>(map);
   result.size = fileBytes;
+  watchMapping(map, fileBytes, path);
   std::span<const std::byte> table(result.base + trailer.tableOffset,
                                    tableBytes);
   for (uint32_t i = 0; i < trailer.sections; ++i) {
@@ -166,10 +176,25 @@ Result<std::optional<Payload>> Payload::find(const std::string &path) {
   return std::optional<Payload>(std::move(result));
 }
 
+/// What the link `self` stands for; `self` where that has been moved or
+/// replaced since it was started.
+static std::string realName(const char *self) {
+  std::string name(PATH_MAX, '\0');
+  ssize_t length = readlink(self, name.data(), name.size());
+  struct stat own, named;
+  if (length <= 0 || size_t(length) == name.size())
+    return self;
+  name.resize(size_t(length));
+  if (stat(self, &own) != 0 || stat(name.c_str(), &named) != 0 ||
+      own.st_ino != named.st_ino || own.st_dev != named.st_dev)
+    return self;
+  return name;
+}
+
 Result<std::optional<Payload>> Payload::findOwn() {
   const char *self = "/proc/self/exe";
   if (access(self, R_OK) == 0)
-    return find(self);
+    return find(self, realName(self));
   // A bare root without /proc: the kernel still says what it was asked to run.
   if (const char *name = reinterpret_cast<const char *>(getauxval(AT_EXECFN)))
     return find(name);

@@ -72,12 +72,12 @@ public:
   /// no `program`, a checksum that differs.
   static Result<std::optional<Payload>> find(const std::string &path);
   /// As `find`, of the running executable (/proc/self/exe, or the path it was
-  /// started by where /proc is not mounted).
+  /// started by where /proc is not mounted). Its path is the real one.
   static Result<std::optional<Payload>> findOwn();
   /// As `find`; a file without a trailer is an error too.
   static Result<Payload> open(const std::string &path);
 
-  /// The file, as given.
+  /// The file, as given; what errors name.
   const std::string &path() const { return file; }
   /// The bytes of a section; nothing if there is none of that name.
   std::optional<std::span<const std::byte>>
@@ -87,6 +87,9 @@ public:
 
 private:
   Payload() = default;
+  /// Opens `name`, says `path`.
+  static Result<std::optional<Payload>> find(const std::string &name,
+                                             const std::string &path);
   struct Section {
     std::string name;
     uint64_t offset, bytes;
