@@ -8,12 +8,16 @@
 
 #include "runtime/cli/CommandLine.h"
 #include "octet/Support/Escape.h"
+#include "octet/Support/MappedFiles.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include "runtime/core/Payload.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
 #include <cstdio>
+#include <fcntl.h>
 #include <new>
 #include <unistd.h>
 
@@ -52,11 +56,28 @@ static CLI::Option *addList(CLI::App *verb, const char *name,
   return verb->add_option(name, values, help)->allow_extra_args(false);
 }
 
+/// CLI::Range lets NaN through, which is neither below nor above anything.
+static CLI::Validator realRange(float low, float high) {
+  CLI::Validator inRange = CLI::Range(low, high);
+  return CLI::Validator(
+      [inRange](std::string &text) {
+        float value;
+        if (CLI::detail::lexical_cast(text, value) && std::isnan(value))
+          return "Value " + text + " is not a number";
+        return inRange(text);
+      },
+      inRange.get_description());
+}
+
 static void addCommon(CLI::App *verb, Options &o) {
   verb->add_option("--weights", o.common.weights,
                    "Folder of the checkpoint, or 'random' for values of the "
                    "right shapes; default: the one compiled")
-      ->type_name("DIR|random");
+      ->type_name("DIR|random")
+      ->check([](const std::string &text) {
+        return text.empty() ? "an empty name; it is the folder of a checkpoint"
+                            : "";
+      });
   verb->add_option("--threads", o.common.threads,
                    "Threads; default: one for each processor this process may "
                    "use. Results do not depend on it")
@@ -117,7 +138,7 @@ static void addRun(CLI::App &app, Options &o) {
                    "Divides the logits; 0 takes the largest (greedy)")
       ->type_name("T")
       ->capture_default_str()
-      ->check(CLI::Range(0.0f, 1e6f));
+      ->check(realRange(0.0f, 1e6f));
   verb->add_option("--top-k", s.topK, "Draw from the K largest logits; 0: all")
       ->type_name("K")
       ->capture_default_str()
@@ -126,13 +147,13 @@ static void addRun(CLI::App &app, Options &o) {
                    "Draw from the fewest tokens of this much probability")
       ->type_name("P")
       ->capture_default_str()
-      ->check(CLI::Range(0.0f, 1.0f));
+      ->check(realRange(0.0f, 1.0f));
   verb->add_option("--min-p", s.minP,
                    "Draw from tokens of at least this fraction of the largest "
                    "probability")
       ->type_name("P")
       ->capture_default_str()
-      ->check(CLI::Range(0.0f, 1.0f));
+      ->check(realRange(0.0f, 1.0f));
   verb->add_option("--seed", s.seed,
                    "Of the draws; the same seed gives the same tokens")
       ->type_name("S")
@@ -348,6 +369,38 @@ static constexpr char kRunnerHelp[] =
     "Runs a program made by `octet compile --emit program`, as its executable "
     "would.\n`octet-run PROGRAM --help` lists the verbs.\n";
 
+/// CLI11 takes the `=` of `--option=` away, and then the next argument for the
+/// value: an empty argument says what was meant.
+static std::vector<std::string>
+splitEmptyValues(const CLI::App &app, const std::vector<std::string> &given) {
+  std::vector<std::string> arguments;
+  const CLI::App *verb = nullptr;
+  for (const CLI::App *each :
+       app.get_subcommands([](const CLI::App *) { return true; }))
+    if (!given.empty() && each->get_name() == given[0])
+      verb = each;
+  for (const std::string &argument : given) {
+    std::string name = argument.substr(0, argument.find('='));
+    if (verb && name.size() + 1 == argument.size() && name.starts_with("--") &&
+        verb->get_option_no_throw(name)) {
+      arguments.push_back(name);
+      arguments.emplace_back();
+    } else {
+      arguments.push_back(argument);
+    }
+  }
+  return arguments;
+}
+
+/// A standard stream that is closed would be the number of the next file
+/// opened, and output would vanish into it: it becomes something that can
+/// neither be read nor written.
+static void holdStandardStreams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+      (void)open("/", O_PATH); // The lowest free number, which is this one.
+}
+
 static Status runChecked(int argc, char **argv) {
   Result<Invocation> found = findProgram(argc, argv);
   if (!found) {
@@ -374,9 +427,10 @@ static Status runChecked(int argc, char **argv) {
   addTokenize(app, options);
   addInfo(app, options);
   OCTET_TRY(checkVerb(invocation.arguments));
+  std::vector<std::string> arguments =
+      splitEmptyValues(app, invocation.arguments);
   // CLI11 takes the arguments from the back.
-  std::vector<std::string> arguments(invocation.arguments.rbegin(),
-                                     invocation.arguments.rend());
+  std::ranges::reverse(arguments);
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp &) {
@@ -396,6 +450,8 @@ static Status runChecked(int argc, char **argv) {
 }
 
 int rt::runCommandLine(int argc, char **argv) {
+  holdStandardStreams();
+  installBusErrorHandler();
   try {
     return report(runChecked(argc, argv));
   } catch (const std::bad_alloc &) {

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/Checkpoint/Checkpoint.h"
+#include "octet/Support/MappedFiles.h"
 #include "tools/octet/Info.h"
 #include <chrono>
 #include <cstdlib>
@@ -809,6 +810,36 @@ TEST_F(CheckpointTest, WriteReadMapRoundTrip) {
     EXPECT_TRUE(std::equal(bytes.begin(), bytes.end(), tensor.data.begin()));
   }
   EXPECT_EQ(std::distance(fs::directory_iterator(folder), {}), 1);
+}
+
+TEST_F(CheckpointTest, BusErrorNamesTheFile) {
+  std::vector<float> f(10000, 1);
+  TensorToWrite tensor{"t", StoredType::F32, {10000}, bytesOf(f)};
+  ASSERT_TRUE(writeSafetensors(path("a.safetensors"), {&tensor, 1}).ok());
+  ASSERT_TRUE(writeSafetensors(path("b.safetensors"), {&tensor, 1}).ok());
+  auto map = [&](const char *name) {
+    return MappedCheckpoint::map(readSafetensors(path(name)).take()).take();
+  };
+  TensorTable table = readSafetensors(path("b.safetensors")).take();
+  std::optional<MappedCheckpoint> a = map("a.safetensors");
+  MappedCheckpoint b = map("b.safetensors");
+  const TensorInfo &info = *table.find("t");
+  std::span<const std::byte> bytes = b.bytes(info);
+  fs::resize_file(path("b.safetensors"), 4096);
+  auto read = [&] {
+    installBusErrorHandler();
+    (void)*const_cast<const volatile std::byte *>(&bytes.back());
+  };
+  EXPECT_EXIT(read(), testing::ExitedWithCode(1),
+              "error: .*b.safetensors: was truncated or changed while the "
+              "program read it");
+  // What nobody watches is nobody's fault, and an entry that has become free
+  // is used again.
+  a.reset();
+  unwatchMapping(bytes.data() - info.offset);
+  EXPECT_EXIT(read(), testing::KilledBySignal(SIGBUS), "");
+  watchMapping(bytes.data() - info.offset, bytes.size(), "again");
+  EXPECT_EXIT(read(), testing::ExitedWithCode(1), "error: again: was");
 }
 
 TEST_F(CheckpointTest, WritesNoTensors) {
