@@ -214,7 +214,7 @@ static Status measurePrefill(BenchRun &run, Model &model,
 }
 
 /// \param read  [in, out] the best read bandwidth so far.
-static Status measureDecode(BenchRun &run, Model &model, const ReadProbe &probe,
+static Status measureDecode(BenchRun &run, Model &model, ReadProbe &probe,
                             const BenchShape &shape, BenchPhase &phase,
                             double &read, Progress &progress) {
   std::vector<double> seconds;
@@ -242,7 +242,22 @@ static Status measureDecode(BenchRun &run, Model &model, const ReadProbe &probe,
     status = run.decode();
   addProfile(phase, profile, double(shape.genLength), secondsSince(start));
   model.setProfile(nullptr);
-  return status;
+  OCTET_TRY(status);
+
+  // Pairs: what slows the machine for a while slows both sides of one.
+  OCTET_TRY(run.startDecode());
+  std::vector<double> shares;
+  const double bytes = phase.weightBytes + phase.cacheBytes;
+  for (int64_t token = 0; token < shape.genLength; ++token) {
+    progress.show(fmt::format("pair {} of {}", token + 1, shape.genLength));
+    const auto begin = Clock::now();
+    OCTET_TRY(run.decode());
+    const double taken = secondsSince(begin);
+    shares.push_back(bytes / taken /
+                     probe.measureNext(model.threadPool(), int64_t(bytes)));
+  }
+  phase.pairedShare = BenchTimes::of(std::move(shares)).median;
+  return Status::success();
 }
 
 /// Starts this executable for one token of a short prompt.
@@ -530,14 +545,15 @@ std::string BenchReport::text() const {
            secondsText(prefill.seconds.most), prefill.flopsPerSecond() * 1e-9,
            100 * prefill.flopsPerSecond() / dotPeak));
   line("decode",
-       fmt::format("{:.1f} tokens/s: {} a step ({} to {}); {} of weights and "
-                   "{} of cache a step, {}/s, {:.1f} % of the memory's best",
-                   decode.tokensPerSecond(), secondsText(decode.seconds.median),
-                   secondsText(decode.seconds.least),
-                   secondsText(decode.seconds.most),
-                   bytesText(decode.weightBytes), bytesText(decode.cacheBytes),
-                   bytesText(decode.bytesPerSecond()),
-                   100 * decode.bytesPerSecond() / readBest));
+       fmt::format(
+           "{:.1f} tokens/s: {} a step ({} to {}); {} of weights and "
+           "{} of cache a step, {}/s, {:.1f} % of the memory's best, {:.1f} % "
+           "of what it had right after",
+           decode.tokensPerSecond(), secondsText(decode.seconds.median),
+           secondsText(decode.seconds.least), secondsText(decode.seconds.most),
+           bytesText(decode.weightBytes), bytesText(decode.cacheBytes),
+           bytesText(decode.bytesPerSecond()),
+           100 * decode.bytesPerSecond() / readBest, 100 * decode.pairedShare));
   line("first token",
        fmt::format("{} after the start of {}", secondsText(firstToken),
                    firstTokenOwn
@@ -603,6 +619,7 @@ json BenchReport::json() const {
   object["prefill"]["arithmetic_share"] = prefill.flopsPerSecond() / dotPeak;
   object["decode"] = phaseJson(decode);
   object["decode"]["bandwidth_share"] = decode.bytesPerSecond() / readBest;
+  object["decode"]["paired_share"] = decode.pairedShare;
   object["first_token"] = {{"seconds", firstToken},
                            {"own_process", firstTokenOwn},
                            {"draw_seconds", drawSeconds}};

@@ -49,6 +49,9 @@ struct BenchPhase {
   double cacheBytes = 0;  ///< keys and values read by attention
   double flops = 0;       ///< of products and attention
   double profiledRuns = 0;
+  /// Of decode: a step's bytes per second over those of a probe of as many
+  /// bytes right after it, the median of such pairs.
+  double pairedShare = 0;
   std::vector<OperatorProfile> operators; ///< of all profiled runs
 
   double tokensPerSecond() const { return double(tokens) / seconds.median; }

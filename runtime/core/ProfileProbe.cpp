@@ -64,6 +64,7 @@ ReadProbe::ReadProbe(ReadProbe &&o) noexcept { *this = std::move(o); }
 ReadProbe &ReadProbe::operator=(ReadProbe &&o) noexcept {
   std::swap(base, o.base);
   std::swap(size, o.size);
+  std::swap(next, o.next);
   return *this;
 }
 
@@ -99,18 +100,32 @@ Result<ReadProbe> ReadProbe::create(ThreadPool &pool, int64_t bytes) {
   return probe;
 }
 
+/// Pieces from `first`, around the end.
+void ReadProbe::read(ThreadPool &pool, int64_t first, int64_t pieces) const {
+  const int64_t all = int64_t(size) / kPieceBytes;
+  pool.parallelChunks(pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      readPiece(base + (first + i) % all * kPieceBytes);
+  });
+}
+
 double ReadProbe::measure(ThreadPool &pool, int passes) const {
   double best = 0;
   for (int pass = 0; pass < passes; ++pass) {
     const auto start = std::chrono::steady_clock::now();
-    pool.parallelChunks(int64_t(size) / kPieceBytes, 1,
-                        [&](int64_t begin, int64_t end) {
-                          for (int64_t i = begin; i < end; ++i)
-                            readPiece(base + i * kPieceBytes);
-                        });
+    read(pool, 0, int64_t(size) / kPieceBytes);
     best = std::max(best, double(size) / secondsSince(start));
   }
   return best;
+}
+
+double ReadProbe::measureNext(ThreadPool &pool, int64_t bytes) {
+  const int64_t pieces = std::max<int64_t>(bytes / kPieceBytes, 1);
+  const auto start = std::chrono::steady_clock::now();
+  read(pool, next, pieces);
+  const double seconds = secondsSince(start);
+  next = (next + pieces) % (int64_t(size) / kPieceBytes);
+  return double(pieces * kPieceBytes) / seconds;
 }
 
 //===----------------------------------------------------------------------===//

@@ -37,12 +37,18 @@ public:
   /// Reads all of it once on the pool's threads.
   /// \returns bytes per second, of the fastest of `passes`.
   double measure(ThreadPool &pool, int passes) const;
+  /// Reads the next `bytes` of it, rounded to whole pieces, from where the last
+  /// call ended and around.
+  /// \returns bytes per second.
+  double measureNext(ThreadPool &pool, int64_t bytes);
   int64_t bytes() const { return int64_t(size); }
 
 private:
   ReadProbe() = default;
+  void read(ThreadPool &pool, int64_t first, int64_t pieces) const;
   std::byte *base = nullptr;
   size_t size = 0;
+  int64_t next = 0; ///< piece of measureNext
 };
 
 /// The instruction that a SIMD level multiplies with.

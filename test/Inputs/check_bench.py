@@ -1,3 +1,6 @@
+# Part of the Octet project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """check_bench.py FILE.json [KEY=VALUE…]: what `EXE bench --json` must hold.
 
 Fails unless every figure is there, finite and positive where it must be, the
@@ -13,7 +16,7 @@ KEYS = {
     "read_bandwidth": ["buffer_bytes", "before", "after", "best"],
     "arithmetic": ["kind", "flops_per_second"],
     "prefill": ["arithmetic_share"],
-    "decode": ["bandwidth_share"],
+    "decode": ["bandwidth_share", "paired_share"],
     "first_token": ["seconds", "own_process", "draw_seconds"],
 }
 PHASE = ["runs", "tokens", "seconds", "tokens_per_second", "weight_bytes",
@@ -57,7 +60,8 @@ def main():
             fail(f"{path} is {value}")
     for path in ("read_bandwidth.before", "read_bandwidth.after",
                  "arithmetic.flops_per_second", "first_token.seconds",
-                 "decode.bandwidth_share", "prefill.arithmetic_share"):
+                 "decode.bandwidth_share", "decode.paired_share",
+                 "prefill.arithmetic_share"):
         if not flat[path] > 0:
             fail(f"{path} is {flat[path]}")
     best = report["read_bandwidth"]["best"]
