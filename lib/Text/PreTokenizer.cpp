@@ -22,9 +22,11 @@ using nlohmann::json;
 static constexpr char kGpt2[] =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-/// Whitespace's `\w+|[^\w\s]+` is not Oniguruma's: its words have the joiners.
+/// Whitespace's `\w+|[^\w\s]+`, in the words of Rust's library: with the
+/// joiners, without numbers such as U+00B2.
 static constexpr char kWords[] =
-    R"([\w\x{200C}\x{200D}]+|[^\w\s\x{200C}\x{200D}]+)";
+    R"([\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}]+|)"
+    R"([^\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{200C}\x{200D}\s]+)";
 
 static constexpr char kKnown[] =
     "Sequence, Split, ByteLevel, Metaspace, Digits, Whitespace, "

@@ -13,7 +13,7 @@
 //
 //   Oniguruma            means                         here
 //   \s                   White_Space                   [\t-\r\x20\x85\p{Z}]
-//   \w                   Alphabetic, M, Nd, Pc         a class of these
+//   \w                   Alphabetic, M, Nd, Pc (¹²³¼½¾) a class of these
 //   \d                   Nd                            \p{Nd}
 //   \h                   a hexadecimal digit           [0-9A-Fa-f]
 //   \v                   U+000B                        \x0b

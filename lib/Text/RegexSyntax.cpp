@@ -21,6 +21,10 @@ static constexpr size_t kMaxPattern = 1 << 16;
 // The insides of classes.
 static constexpr char kSpace[] = R"(\t-\r\x20\x85\p{Z})";
 static constexpr char kWord[] = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+// Outside a class Oniguruma takes characters below U+0100 from a table of their
+// own, where six more of Latin-1's are of words.
+static constexpr char kWordAlone[] =
+    R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\xB2\xB3\xB9\xBC-\xBE)";
 static constexpr char kHex[] = "0-9A-Fa-f";
 
 namespace {
@@ -230,7 +234,7 @@ private:
       addClass(inClass, kSpace);
       return done("");
     case 'w':
-      addClass(inClass, kWord);
+      addClass(inClass, inClass ? kWord : kWordAlone);
       return done("");
     case 'h':
       addClass(inClass, kHex);
@@ -239,7 +243,7 @@ private:
       // PCRE2's own \s has U+180E too, which is no white space any more.
       return inClass ? done("\\S\\x{180E}") : notClass(kSpace);
     case 'W':
-      return inClass ? unsupported(two) : notClass(kWord);
+      return inClass ? unsupported(two) : notClass(kWordAlone);
     case 'H':
       return inClass ? unsupported(two) : notClass(kHex);
     case 'd':
@@ -259,7 +263,7 @@ private:
     case 'B': {
       if (inClass)
         return c == 'b' ? done("\\x08") : unsupported(two);
-      const std::string word = "[" + std::string(kWord) + "]";
+      const std::string word = "[" + std::string(kWordAlone) + "]";
       if (c == 'b')
         return done("(?:(?<=" + word + ")(?!" + word + ")|(?<!" + word +
                     ")(?=" + word + "))");

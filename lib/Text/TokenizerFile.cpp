@@ -238,9 +238,9 @@ private:
 
   bool vocab(Status &status) {
     file.vocab = Vocabulary();
-    // A token takes about 14 bytes of the file; too large a guess costs the
-    // time to clear the table, too small a one to fill it twice.
-    file.vocab.reserve(std::min<size_t>(text.size() / 48, 1 << 20));
+    // Token and merge take 28 bytes of a compact file; too large a guess costs
+    // the time to clear the table, too small a one to fill it twice.
+    file.vocab.reserve(std::min<size_t>(text.size() / 32, 1 << 20));
     pending.clear();
     bool whole = object([&](std::string_view token) {
       int64_t id;
@@ -291,7 +291,7 @@ private:
   bool merges(Status &status) {
     std::string buffer;
     file.merges.clear();
-    file.merges.reserve(std::min<size_t>(text.size() / 48, 1 << 20));
+    file.merges.reserve(std::min<size_t>(text.size() / 32, 1 << 20));
     if (!scan.take('['))
       return false;
     if (scan.take(']'))

@@ -165,6 +165,7 @@ FAMILIES = {
                                 split(r"\p{Han}+|^\p{Lu}|\p{Alpha}(?<=x)|$", "Isolated"),
                                 byte_level(False)),
                         normalizer={"type": "Replace", "pattern": {"Regex": r"\h\h:|[\t ]{2,}"}, "content": "~"}),
+    "whitespace": dict(pre=pre({"type": "Whitespace"}, byte_level(False))),
     "bert": dict(pre=pre({"type": "BertPreTokenizer"}, byte_level(False)),
                  normalizer={"type": "ByteLevel"}, decoder={"type": "Fuse"}),
 }

@@ -105,6 +105,8 @@ TEST(Regex, MeansWhatOnigurumaMeans) {
   EXPECT_EQ(cut(R"(\s)", "a\u180Ez"), "a\u180Ez"); // PCRE2's \s has it
   EXPECT_EQ(cut(R"([^\S]+)", "a \u180Ez"), "a[ ]\u180Ez");
   EXPECT_EQ(cut(R"(\w+)", "-e\u0301_\u203F5-"), "-[e\u0301_\u203F5]-");
+  EXPECT_EQ(cut(R"(\w+)", "x²⁴"), "[x²]⁴");
+  EXPECT_EQ(cut(R"([\w]+)", "x²⁴"), "[x]²⁴");
   EXPECT_EQ(cut(R"(\d)", "1٣½"), "[1][٣]½");
   EXPECT_EQ(cut(R"(\h+)", "xyzBEEF09"), "xyz[BEEF09]");
   EXPECT_EQ(cut(R"(^a$)", "a\na"), "[a]\n[a]");
