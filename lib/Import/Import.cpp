@@ -15,6 +15,7 @@
 #include "octet/Support/Escape.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace octet;
@@ -26,6 +27,9 @@ constexpr int64_t kDefaultContext = 8192, kDefaultSeqs = 8,
                   kDefaultStepTokens = 2048;
 /// Positions beyond this have no exact float32.
 constexpr int64_t kMaxContext = int64_t(1) << 24;
+
+/// A single table or buffer that a user would want to know of.
+constexpr double kLargeBytes = 0x1p32;
 
 /// One import: the config, the options and what is reported on the way.
 class Importer {
@@ -41,6 +45,7 @@ public:
 private:
   Status readOptions();
   Status readQuantisation();
+  void noteUnserialized();
   Result<std::string> chooseDtype();
   Result<int64_t> chooseContext();
   Status chooseSettings();
@@ -192,6 +197,27 @@ Result<int64_t> Importer::chooseContext() {
   return *options.maxContext;
 }
 
+/// Slots of the KV cache are int32 (abi.h), and a sequence has whole pages.
+static Status checkSlots(int64_t maxContext, int64_t maxSeqs) {
+  constexpr int64_t kPage = 64;
+  int64_t pages = (maxContext + kPage - 1) / kPage;
+  int64_t most = INT32_MAX / kPage;
+  if (pages * maxSeqs <= most) // 2^18 x 2^20 at most
+    return Status::success();
+  std::string seqs = std::to_string(maxSeqs),
+              context = std::to_string(maxContext);
+  return usageError("--max-seqs " + seqs,
+                    "sequences of --max-context " + context + " tokens need " +
+                        std::to_string(pages * maxSeqs * kPage) +
+                        " slots of the KV cache, which has fewer than 2^31; "
+                        "--max-seqs " +
+                        std::to_string(most / pages) + " fits");
+}
+
+static std::string printGib(double bytes) {
+  return llvm::formatv("{0:F1} GiB", bytes / 0x1p30).str();
+}
+
 Status Importer::chooseSettings() {
   OCTET_TRY_ASSIGN(std::string dtype, chooseDtype());
   OCTET_TRY_ASSIGN(int64_t maxContext, chooseContext());
@@ -200,9 +226,17 @@ Status Importer::chooseSettings() {
               : dtype == "f16" ? Type(builder.getF16Type())
                                : Type(builder.getF32Type());
   decoderOptions.dtype = type;
+  OCTET_TRY(checkSlots(maxContext, options.maxSeqs.value_or(kDefaultSeqs)));
   decoderOptions.maxContext = maxContext;
   OCTET_TRY_ASSIGN(decoderOptions.rope,
                    computeRope(decoder.rope, decoder.headDim));
+  double tableBytes =
+      double(maxContext) * 2 * double(decoderOptions.rope.inverse.size()) * 4;
+  if (tableBytes > kLargeBytes)
+    notes.warnings.push_back(
+        "--max-context " + std::to_string(maxContext) +
+        ": its table of rotary embeddings takes " + printGib(tableBytes) +
+        " of memory");
   // A window that no context fills is none, and makes no kind of its own.
   for (int64_t &window : decoder.windows)
     if (window >= maxContext)
@@ -216,9 +250,37 @@ Status Importer::chooseSettings() {
   return Status::success();
 }
 
+/// A config that says fp8 over a checkpoint that stores nothing in FP8: the
+/// user who asks for fp8 gets it while loading (C3, W10), with the config's
+/// list. The IR's config says so, for the passes that read it again.
+void Importer::noteUnserialized() {
+  constexpr const char *kField = "is_checkpoint_fp8_serialized";
+  auto isFp8 = [](std::string_view word) {
+    return StringRef(word).equals_insensitive("fp8");
+  };
+  if (!found || !isFp8(options.quantization))
+    return;
+  auto method = found->fields.find("quant_method");
+  if (method == found->fields.end() || !method->is_string() ||
+      !isFp8(method->get_ref<const std::string &>()))
+    return;
+  for (const TensorInfo &tensor : checkpoint.tensors.all())
+    if (tensor.type == StoredType::F8_E4M3)
+      return;
+  auto field = found->fields.find(kField);
+  if (field != found->fields.end() && *field == false)
+    return;
+  found->fields[kField] = false;
+  notes.notes.push_back("--quantization fp8: no tensor is stored in F8_E4M3, "
+                        "so the linears that " +
+                        found->source +
+                        " does not list are quantised while loading [W10]");
+}
+
 Status Importer::readQuantisation() {
   OCTET_TRY_ASSIGN(
       found, findQuantConfig(checkpoint.config, checkpoint.hfQuantConfig));
+  noteUnserialized();
   OCTET_TRY_ASSIGN(quant, readQuantConfig(found ? &*found : nullptr,
                                           options.quantization, target));
   if (quant)

@@ -18,6 +18,13 @@ using namespace octet;
 // Reading
 //===----------------------------------------------------------------------===//
 
+/// As JSON has it: enough digits to tell any two apart.
+static std::string printNumber(double value) {
+  if (!std::isfinite(value))
+    return std::isnan(value) ? "NaN" : value < 0 ? "-infinity" : "infinity";
+  return nlohmann::json(value).dump();
+}
+
 static Result<RopeParameters::Type> readType(ConfigReader &rope) {
   OCTET_TRY_ASSIGN(std::optional<std::string> word,
                    rope.findString("rope_type"));
@@ -105,6 +112,12 @@ static Status readYarn(ConfigReader &rope, int64_t maxPositions,
   OCTET_TRY_ASSIGN(std::optional<double> slow, rope.findPositive("beta_slow"));
   result.betaFast = fast.value_or(32);
   result.betaSlow = slow.value_or(1);
+  if (result.betaFast < result.betaSlow)
+    return inputError(rope.getSubject(),
+                      "beta_fast is " + printNumber(result.betaFast) +
+                          " and beta_slow is " + printNumber(result.betaSlow) +
+                          "; the first has to be at least the second",
+                      "C15");
   OCTET_TRY_ASSIGN(result.truncate, rope.getFlag("truncate", true));
   return Status::success();
 }
@@ -216,7 +229,7 @@ Result<RopeParameters> octet::readRope(ConfigReader &config,
   }
   if (result.theta <= 1)
     return inputError(config.getSubject(),
-                      "rope_theta is " + std::to_string(result.theta) +
+                      "rope_theta is " + printNumber(result.theta) +
                           "; expected a number greater than 1",
                       "C15");
   if (result.partial > 1)
@@ -333,7 +346,7 @@ Result<RopeFrequencies> octet::computeRope(const RopeParameters &rope,
       return inputError("config.json",
                         "the rotary embedding's parameters give a frequency "
                         "or scale of " +
-                            std::to_string(value) +
+                            printNumber(value) +
                             "; expected finite numbers greater than 0",
                         "C15");
   return result;

@@ -115,7 +115,17 @@ static Result<ResolvedModule> resolvePlain(const QuantConfig *config,
     result.whileLoading = true;
     result.method = config->method;
     result.weight = Granularity::perChannel();
-    result.activation = Activation::Dynamic;
+    result.activation =
+        config->scheme ? config->scheme->activation : Activation::Dynamic;
+    if (result.activation == Activation::Static &&
+        !facts.tensors.contains("input_scale"))
+      return inputError(facts.module,
+                        "no 'input_scale', which activation_scheme 'static' "
+                        "reads, for its " +
+                            std::string(storedTypeName(weight.type)) +
+                            " weight that is quantised while loading; "
+                            "activation_scheme 'dynamic' needs none",
+                        "W10");
     return result;
   }
   bool quantizesLinears = config->scheme || !config->groups.empty();

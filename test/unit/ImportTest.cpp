@@ -246,6 +246,39 @@ TEST_F(ImportTest, QuantConfigIsUnchangedC7) {
             "\"config.json: quantization_config\">");
 }
 
+TEST_F(ImportTest, Fp8NamedByTheUserQuantisesWhatIsStoredPlainW10) {
+  json config = baseConfig();
+  config["quantization_config"] = {
+      {"quant_method", "fp8"},
+      {"activation_scheme", "dynamic"},
+      {"modules_to_not_convert", {"model.layers.1.mlp.down_proj"}}};
+  const char *serialized = "is_checkpoint_fp8_serialized = false";
+  auto found = [&] {
+    return llvm::StringRef(print((*module)->getAttr("q.config")))
+        .contains(serialized);
+  };
+  // The checkpoint's own word is no order to quantise (C13).
+  TinyCheckpoint checkpoint(config);
+  ASSERT_EQ(import(checkpoint), "");
+  EXPECT_FALSE(found());
+  options.quantization = "FP8";
+  ASSERT_EQ(import(checkpoint), "");
+  EXPECT_TRUE(found());
+  ASSERT_EQ(notes.notes.size(), 1u);
+  EXPECT_EQ(notes.notes[0],
+            "--quantization fp8: no tensor is stored in F8_E4M3, so the "
+            "linears that config.json: quantization_config does not list are "
+            "quantised while loading [W10]");
+  EXPECT_TRUE(notes.warnings.empty());
+  // One stored module is enough to take the checkpoint as it is (C13).
+  checkpoint.add("model.layers.0.mlp.down_proj.weight", StoredType::F8_E4M3,
+                 {16, 24});
+  checkpoint.add("model.layers.0.mlp.down_proj.weight_scale", StoredType::F32,
+                 {});
+  ASSERT_EQ(import(checkpoint), "");
+  EXPECT_FALSE(found());
+}
+
 TEST_F(ImportTest, DtypeDefaults) {
   auto dtype = [&](const char *word) {
     json config = baseConfig();
@@ -621,6 +654,48 @@ TEST_F(ImportTest, OptionsOutOfRange) {
   EXPECT_EQ(notes.warnings.size(), 1u);
 }
 
+TEST_F(ImportTest, LimitsThatNoCacheHas) {
+  TinyCheckpoint checkpoint(baseConfig());
+  options.maxContext = 4096;
+  options.maxSeqs = 524287; // 64 pages each: 2^31 - 4096 slots
+  EXPECT_EQ(import(checkpoint), "");
+  options.maxSeqs = 524288;
+  EXPECT_EQ(import(checkpoint),
+            "error: --max-seqs 524288: sequences of --max-context 4096 tokens "
+            "need 2147483648 slots of the KV cache, which has fewer than 2^31; "
+            "--max-seqs 524287 fits\n");
+  // Whole pages count.
+  options.maxContext = 65;
+  options.maxSeqs = 1 << 20;
+  EXPECT_EQ(import(checkpoint), "");
+}
+
+TEST_F(ImportTest, LargeTablesAreReported) {
+  json config = baseConfig();
+  config["max_position_embeddings"] = 1 << 24;
+  config["head_dim"] = 64;
+  TinyCheckpoint checkpoint(config);
+  checkpoint.addLayers("self_attn.q_proj.weight", StoredType::BF16, {256, 16});
+  checkpoint.addLayers("self_attn.k_proj.weight", StoredType::BF16, {128, 16});
+  checkpoint.addLayers("self_attn.v_proj.weight", StoredType::BF16, {128, 16});
+  checkpoint.addLayers("self_attn.o_proj.weight", StoredType::BF16, {16, 256});
+  options.maxContext = 1 << 24;
+  options.maxSeqs = 1;
+  ASSERT_EQ(import(checkpoint), "");
+  EXPECT_TRUE(notes.warnings.empty()); // 4 GiB and not more
+  config["head_dim"] = 66;
+  checkpoint = TinyCheckpoint(config);
+  checkpoint.addLayers("self_attn.q_proj.weight", StoredType::BF16, {264, 16});
+  checkpoint.addLayers("self_attn.k_proj.weight", StoredType::BF16, {132, 16});
+  checkpoint.addLayers("self_attn.v_proj.weight", StoredType::BF16, {132, 16});
+  checkpoint.addLayers("self_attn.o_proj.weight", StoredType::BF16, {16, 264});
+  ASSERT_EQ(import(checkpoint), "");
+  ASSERT_EQ(notes.warnings.size(), 1u);
+  EXPECT_EQ(notes.warnings[0],
+            "--max-context 16777216: its table of rotary embeddings takes 4.1 "
+            "GiB of memory");
+}
+
 //===----------------------------------------------------------------------===//
 // --extract
 //===----------------------------------------------------------------------===//
@@ -816,6 +891,13 @@ TEST(Rope, WrongFields) {
   EXPECT_NE(refuseRope(R"({"rope_scaling": {"rope_type": "yarn", "factor": 2,
       "attention_factor": 1e300}})"),
             "");
+  EXPECT_EQ(refuseRope(R"({"rope_scaling": {"rope_type": "yarn", "factor": 2,
+      "beta_fast": 0.5}})"),
+            "error: config.json: rope_scaling: beta_fast is 0.5 and beta_slow "
+            "is 1.0; the first has to be at least the second [C15]\n");
+  EXPECT_EQ(refuseRope(R"({"rope_theta": 1e-30})"),
+            "error: config.json: rope_theta is 1e-30; expected a number "
+            "greater than 1 [C15]\n");
   // Frequencies that leave float32.
   EXPECT_NE(refuseRope(R"({"rope_theta": 1e300})"), "");
 }

@@ -238,6 +238,34 @@ TEST(Fp8Config, BlockNeedsStoredCodesC5) {
       "[C5]");
 }
 
+TEST(Fp8Config, QuantisedWhileLoadingW10) {
+  auto resolve = [](const char *scheme, bool scale, const char *declared) {
+    QuantConfig config = readGood(
+        (std::string(R"({"quant_method": "fp8",
+           "is_checkpoint_fp8_serialized": false, "activation_scheme": ")") +
+         scheme + R"("})")
+            .c_str());
+    ModuleFacts facts;
+    facts.module = "a.b";
+    facts.declared = declared;
+    facts.tensors["weight"] = {StoredType::BF16, {4, 8}};
+    if (scale)
+      facts.tensors["input_scale"] = {StoredType::F32, {}};
+    return resolveModule(&config, facts);
+  };
+  Result<ResolvedModule> dynamic = resolve("dynamic", false, "");
+  ASSERT_TRUE(dynamic.ok()) << text(dynamic);
+  EXPECT_TRUE(dynamic->whileLoading);
+  EXPECT_EQ(dynamic->activation, Activation::Dynamic);
+  EXPECT_FALSE(resolve("dynamic", false, "ignored: x[0] 'a.b'")->quantized);
+  EXPECT_FALSE(resolve("static", false, "ignored: x[0] 'a.b'")->quantized);
+  EXPECT_EQ(resolve("static", true, "")->activation, Activation::Static);
+  EXPECT_EQ(text(resolve("static", false, "")),
+            "error: a.b: no 'input_scale', which activation_scheme 'static' "
+            "reads, for its BF16 weight that is quantised while loading; "
+            "activation_scheme 'dynamic' needs none [W10]");
+}
+
 TEST(Fp8Config, UnknownFieldsAreReportedC15) {
   QuantConfig config = readGood(R"({"quant_method": "fp8", "rotate": true,
     "nothing": null, "off": false})");
