@@ -114,6 +114,32 @@ static StringRef getRule(StringRef text) {
   return llvm::isUpper(rule[1]) ? rule : ""; // not `[1, 2]`
 }
 
+/// Subject and message of a text that addSubject made.
+static std::pair<StringRef, StringRef> splitSubject(StringRef text) {
+  if (!hasSubject(text))
+    return {"", text};
+  return text.split(": ");
+}
+
+/// What the instances of one mistake have in common: the text without its
+/// subject, numbers and quoted names.
+static std::string getKind(StringRef text) {
+  std::string kind;
+  bool quoted = false;
+  for (char c : splitSubject(text).second) {
+    // The apostrophe of "layer's" opens nothing.
+    if (c == '\'' && (quoted || kind.empty() || !llvm::isAlnum(kind.back())))
+      quoted = !quoted;
+    else if (quoted)
+      continue;
+    if (!llvm::isDigit(c))
+      kind += c;
+    else if (kind.empty() || kind.back() != '#')
+      kind += '#';
+  }
+  return kind;
+}
+
 DiagnosticPrinter::DiagnosticPrinter(MLIRContext *context, raw_ostream &os)
     : ScopedDiagnosticHandler(context), context(context), os(os),
       printedOps(context->shouldPrintOpOnDiagnostic()) {
@@ -132,32 +158,57 @@ DiagnosticPrinter::~DiagnosticPrinter() {
 
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   StringRef severity = getSeverityName(diagnostic.getSeverity());
-  bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-  numErrors += isError;
   std::string text = addSubject(diagnostic.str(), diagnostic.getLocation());
   StringRef rule = getRule(text);
-  if (!rule.empty() &&
-      (isError || diagnostic.getSeverity() == DiagnosticSeverity::Warning)) {
-    std::string key = (severity + ": " + rule).str();
-    if (++counts[key] > kMaxOfOneRule)
-      return;
-  }
-  os << severity << ": " << text << '\n';
+  std::string lines = (severity + ": " + text + "\n").str();
   // Two blanks, so that the notes' text lines up with the error's.
   for (Diagnostic &note : diagnostic.getNotes())
-    os << "note:  " << note.str() << '\n';
+    lines += "note:  " + note.str() + "\n";
+
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+    ++numErrors;
+    std::string kind = rule.empty() ? "" : getKind(text) + rule.str();
+    auto group = llvm::find_if(groups, [&](const Group &each) {
+      return !kind.empty() && each.kind == kind;
+    });
+    if (group == groups.end())
+      groups.push_back({kind, splitSubject(text).second.str(), lines, 0});
+    else
+      addInstance(*group, text);
+    return;
+  }
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Warning &&
+      !rule.empty() && ++warnings[rule.str()] > kMaxOfOneRule)
+    return;
+  os << lines;
   os.flush();
 }
 
+void DiagnosticPrinter::addInstance(Group &group, StringRef text) {
+  if (++group.further > kMaxOfOneRule)
+    return;
+  auto [subject, message] = splitSubject(text);
+  group.lines += "note:  ";
+  if (message == group.message)
+    group.lines += (subject + ": the same").str();
+  else
+    group.lines += text;
+  group.lines += '\n';
+}
+
 void DiagnosticPrinter::finish() {
-  for (const auto &[key, count] : counts)
-    if (count > kMaxOfOneRule) {
-      auto [severity, rule] = StringRef(key).split(": ");
-      os << severity << ": and " << count - kMaxOfOneRule << " more " << rule
+  for (const auto &[rule, count] : warnings)
+    if (count > kMaxOfOneRule)
+      os << "warning: and " << count - kMaxOfOneRule << " more " << rule
          << '\n';
-    }
+  for (const Group &group : groups) {
+    os << group.lines;
+    if (group.further > kMaxOfOneRule)
+      os << "note:  and " << group.further - kMaxOfOneRule << " more\n";
+  }
   os.flush();
-  counts.clear();
+  warnings.clear();
+  groups.clear();
 }
 
 //===----------------------------------------------------------------------===//

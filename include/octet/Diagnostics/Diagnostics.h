@@ -20,6 +20,8 @@
 #include "mlir/IR/Diagnostics.h"
 #include "octet/Support/Status.h"
 #include <map>
+#include <string>
+#include <vector>
 
 namespace octet {
 
@@ -35,32 +37,45 @@ mlir::LogicalResult emitStatus(mlir::Operation *op, const Status &status);
 
 /// Prints the diagnostics of a context in the form of STYLE section 7 while it
 /// lives. A text whose part before the first `: ` is one word or an option has
-/// its subject; any other gets the module path of its location. Of errors and
-/// warnings of one rule the first ten are printed, then how many more there
-/// were.
+/// its subject; any other gets the module path of its location.
+///
+/// Errors of one rule that differ in subject, numbers and quoted names only are
+/// one error, with a note for each of the next ten and how many more there
+/// were; so they wait for the end. Of warnings of one rule the first ten are
+/// printed.
 class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
 public:
   DiagnosticPrinter(mlir::MLIRContext *context, llvm::raw_ostream &os);
   ~DiagnosticPrinter();
 
-  /// Prints the counts of what was held back. The destructor does it too.
+  /// Prints what was held back. The destructor does it too.
   void finish();
 
   /// Errors so far, printed or held back.
   unsigned getNumErrors() const { return numErrors; }
 
-  /// How many of one rule are printed.
+  /// How many of one kind are printed.
   static constexpr unsigned kMaxOfOneRule = 10;
 
 private:
+  /// Errors of one kind.
+  struct Group {
+    std::string kind;    ///< empty: has no rule, and stands alone
+    std::string message; ///< of the first, without its subject
+    std::string lines;
+    unsigned further = 0; ///< instances after the first
+  };
+
   void print(mlir::Diagnostic &diagnostic);
+  static void addInstance(Group &group, llvm::StringRef text);
 
   mlir::MLIRContext *context;
   llvm::raw_ostream &os;
   bool printedOps;
   unsigned numErrors = 0;
-  /// `error: [W6]` to how many there were.
-  std::map<std::string, unsigned> counts;
+  /// Warnings by rule: `[W6]` to how many there were.
+  std::map<std::string, unsigned> warnings;
+  std::vector<Group> groups; ///< errors, in the order of their first
 };
 
 /// Lets the context's passes emit remarks, all kinds, and prints each as
