@@ -73,8 +73,13 @@ public:
 
   void runAfterPass(Pass *, Operation *op) override {
     ++phase;
-    if (auto module = dyn_cast<ModuleOp>(op))
-      dump(module);
+    auto module = dyn_cast<ModuleOp>(op);
+    if (!module)
+      return;
+    // Lowering drops it.
+    if (auto bytes = module->getAttrOfType<IntegerAttr>("kernel.arena_bytes"))
+      arenaBytes = bytes.getInt();
+    dump(module);
   }
 
   /// Writes NN-PHASE.mlir; the first error stays in `status`.
@@ -92,6 +97,7 @@ public:
   }
 
   Status status;
+  int64_t arenaBytes = 0;
 
 private:
   std::string folder;
@@ -205,6 +211,16 @@ static Status checkTarget(ModuleOp module, unsigned last) {
       "C9");
 }
 
+/// Runs, if the machine has the memory; the limits decide how much it is.
+static void warnOfLargeArena(int64_t bytes, int64_t maxStepTokens) {
+  if (bytes <= int64_t(1) << 32)
+    return;
+  llvm::errs() << "warning: --max-step-tokens " << maxStepTokens
+               << ": the activations of one step take "
+               << llvm::formatv("{0:F1} GiB", double(bytes) / 0x1p30)
+               << " of memory\n";
+}
+
 Status compile(const CompileOptions &options) {
   unsigned last = getPhases().size() - 1;
   if (!options.compileTo.empty())
@@ -223,15 +239,20 @@ Status compile(const CompileOptions &options) {
   if (options.progress)
     llvm::errs() << "  import\n";
   ImportNotes notes;
-  OCTET_TRY_ASSIGN(
-      OwningOpRef<ModuleOp> module,
-      importCheckpoint(checkpoint, options.import, context, notes));
+  Result<OwningOpRef<ModuleOp>> imported =
+      importCheckpoint(checkpoint, options.import, context, notes);
+  // Also if it failed: an oddity may be the cause.
   for (const std::string &text : notes.warnings)
     llvm::errs() << "warning: " << text << '\n';
   for (const std::string &text : notes.notes)
     llvm::errs() << "note: " << text << '\n';
+  OCTET_TRY_ASSIGN(OwningOpRef<ModuleOp> module, std::move(imported));
 
   OCTET_TRY(checkTarget(*module, last));
+  int64_t maxStepTokens = (*module)
+                              ->getAttrOfType<model::SettingsAttr>(
+                                  model::kSettingsName)
+                              .getMaxStepTokens();
 
   if (!options.dumpIR.empty())
     if (std::error_code ec = llvm::sys::fs::create_directories(
@@ -252,6 +273,7 @@ Status compile(const CompileOptions &options) {
   if (failed(manager.run(*module)))
     return alreadyReported();
   OCTET_TRY(std::move(observer.status));
+  warnOfLargeArena(observer.arenaBytes, maxStepTokens);
   return writeOutput(options, *module, checkpoint);
 }
 

@@ -18,6 +18,11 @@ namespace octet {
 /// Set by the verb that the command line chose; main runs it.
 using Action = std::function<Status()>;
 
+/// What is given has to be something: '' is no name of anything.
+CLI::Validator notEmpty();
+/// A whole number of at least 1.
+CLI::Validator isCount();
+
 /// Adds `octet compile` to `app`.
 void addCompileCommand(CLI::App &app, Action &action);
 /// Adds `octet info` to `app`.

@@ -42,6 +42,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
       app.add_subcommand("compile", "Compile a checkpoint to one executable");
   verb->add_option("CHECKPOINT", o->checkpoint,
                    "Folder with config.json and *.safetensors, or a GGUF file")
+      ->check(notEmpty())
       ->required();
   verb->add_option("-o,--output", o->output,
                    "File to write; text goes to stdout without it");
@@ -65,6 +66,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
       ->group(model);
   verb->add_option("--numerics", i.numerics,
                    "Follow this target's operand contracts [the target's]")
+      ->check(notEmpty())
       ->group(model);
   verb->add_option("--dtype", i.dtype,
                    "Activation dtype: bf16, f16 or f32 [the config's]")
@@ -83,6 +85,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
   verb->add_option("--quantization", i.quantization,
                    "Method to read the checkpoint with; fp8 quantises a BF16 "
                    "checkpoint while loading [the checkpoint's]")
+      ->check(notEmpty())
       ->group(model);
   verb->add_flag("--unfuse-mixed", i.unfuseMixed,
                  "Keep q, k, v or gate, up apart where only some of them are "
@@ -98,37 +101,40 @@ void addCompileCommand(CLI::App &app, Action &action) {
   const char *limits = "Limits";
   verb->add_option("--max-context", i.maxContext,
                    "Tokens of one sequence [the config's limit, at most 8192]")
-      ->check(CLI::PositiveNumber)
+      ->check(isCount())
       ->group(limits);
   verb->add_option("--max-seqs", i.maxSeqs, "Sequences at once [8]")
-      ->check(CLI::PositiveNumber)
+      ->check(isCount())
       ->group(limits);
   verb->add_option("--max-step-tokens", i.maxStepTokens,
                    "Rows of one step: prompt chunks and decoded tokens [2048]")
-      ->check(CLI::PositiveNumber)
+      ->check(isCount())
       ->group(limits);
   verb->add_option("--tp", i.tp, "Tensor-parallel ranks [1]")
-      ->check(CLI::PositiveNumber)
+      ->check(isCount())
       ->group(limits);
   verb->add_option("--ep", i.ep, "Expert-parallel groups [1]")
-      ->check(CLI::PositiveNumber)
+      ->check(isCount())
       ->group(limits);
   verb->add_option("--dp", i.dp, "Data-parallel ranks [1]")
-      ->check(CLI::PositiveNumber)
+      ->check(isCount())
       ->group(limits);
 
   const char *look = "Looking inside";
   verb->add_option("--extract", i.extract,
                    "Compile one module alone, such as "
                    "model.layers.0.self_attn.q_proj; run it with `EXE eval`")
+      ->check(notEmpty())
       ->group(look);
   verb->add_option("--compile-to", o->compileTo,
                    "Stop after this phase and print its IR:" + listPhases())
+      ->check(notEmpty())
       ->type_name("PHASE")
       ->group(look);
   verb->add_option("--dump-ir", o->dumpIR,
                    "Write the IR after each phase to DIR/NN-PHASE.mlir; "
                    "octet-opt reads each")
+      ->check(notEmpty())
       ->type_name("DIR")
       ->group(look);
   verb->add_flag("--remarks", o->remarks,

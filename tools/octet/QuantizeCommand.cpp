@@ -104,6 +104,7 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
       "Write a checkpoint in FP8 from one in BF16, F16, F32 or GGUF");
   verb->add_option("CHECKPOINT", o->checkpoint,
                    "Folder with config.json and *.safetensors, or a GGUF file")
+      ->check(notEmpty())
       ->required();
   verb->add_option("-o,--output", o->output,
                    "Folder to write, new or empty; it appears when it is "
@@ -138,7 +139,7 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
                    "Largest file, in GiB; a tensor is never split [5]")
       ->check(CLI::PositiveNumber);
   verb->add_option("--threads", o->threads, "Threads [all]")
-      ->check(CLI::PositiveNumber);
+      ->check(isCount());
   verb->callback([o, block, shardGib, verb, &action] {
     action = [o, block, shardGib, verb]() -> Status {
       OCTET_TRY(parseBlock(*block, *o));

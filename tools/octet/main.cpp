@@ -13,8 +13,10 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
+#include "octet/Support/Escape.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
+#include <charconv>
 #include <iostream>
 
 using namespace octet;
@@ -25,11 +27,34 @@ void octet::addInfoCommand(CLI::App &app, Action &action) {
       "info", "What a checkpoint holds, from its headers alone");
   verb->add_option("CHECKPOINT", o->path,
                    "Folder, or a GGUF or safetensors file")
+      ->check(notEmpty())
       ->required();
   verb->add_flag("--json", o->json, "For programs");
   verb->add_flag("--tensors", o->tensors, "List each tensor");
   verb->callback(
       [o, &action] { action = [o] { return printInfo(*o, std::cout); }; });
+}
+
+CLI::Validator octet::notEmpty() {
+  return CLI::Validator(
+      [](std::string &text) {
+        return text.empty() ? std::string("is empty, a value is needed") : "";
+      },
+      "");
+}
+
+CLI::Validator octet::isCount() {
+  return CLI::Validator(
+      [](std::string &text) {
+        int64_t count = 0;
+        const char *end = text.data() + text.size();
+        auto [stop, error] = std::from_chars(text.data(), end, count);
+        if (error == std::errc() && stop == end && count >= 1)
+          return std::string();
+        return "is " + quoteName(text) +
+               ", expected a whole number from 1 on";
+      },
+      "COUNT");
 }
 
 /// Takes the `--mlir-…` flags out of the arguments and gives them to LLVM's
@@ -43,8 +68,15 @@ static std::vector<char *> takeMlirFlags(int argc, char **argv) {
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
   mlir::registerDefaultTimingManagerCLOptions();
-  // Prints the error and exits with status 1 itself, which for a flag that
-  // does not parse is close enough to say so here: see --mlir-… in the output.
+  for (llvm::StringRef flag : llvm::drop_begin(theirs)) {
+    llvm::StringRef name = flag.split('=').first;
+    if (llvm::cl::getRegisteredOptions().contains(name.drop_front(2)))
+      continue;
+    std::cerr << "error: " << escapeName(std::string_view(name))
+              << ": MLIR has no such flag here; see octet compile --help\n";
+    exit(int(ErrorKind::Usage));
+  }
+  // A value that does not parse is reported there.
   if (!llvm::cl::ParseCommandLineOptions(theirs.size(), theirs.data(),
                                          "octet's MLIR flags\n", &llvm::errs()))
     exit(2);
@@ -71,8 +103,11 @@ int main(int argc, char **argv) {
     // --help and --version end here too, with status 0.
     if (error.get_exit_code() == 0)
       return app.exit(error);
-    std::cerr << "error: command line: " << error.what()
-              << "; see octet --help\n";
+    std::string verb;
+    for (const CLI::App *each : app.get_subcommands())
+      verb = each->get_name() + " ";
+    std::cerr << "error: command line: " << error.what() << "; see octet "
+              << verb << "--help\n";
     return int(ErrorKind::Usage);
   }
 
