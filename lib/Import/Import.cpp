@@ -233,10 +233,9 @@ Status Importer::chooseSettings() {
   double tableBytes =
       double(maxContext) * 2 * double(decoderOptions.rope.inverse.size()) * 4;
   if (tableBytes > kLargeBytes)
-    notes.warnings.push_back(
-        "--max-context " + std::to_string(maxContext) +
-        ": its table of rotary embeddings takes " + printGib(tableBytes) +
-        " of memory");
+    notes.warnings.push_back("--max-context " + std::to_string(maxContext) +
+                             ": its table of rotary embeddings takes " +
+                             printGib(tableBytes) + " of memory");
   // A window that no context fills is none, and makes no kind of its own.
   for (int64_t &window : decoder.windows)
     if (window >= maxContext)

@@ -249,10 +249,10 @@ Status compile(const CompileOptions &options) {
   OCTET_TRY_ASSIGN(OwningOpRef<ModuleOp> module, std::move(imported));
 
   OCTET_TRY(checkTarget(*module, last));
-  int64_t maxStepTokens = (*module)
-                              ->getAttrOfType<model::SettingsAttr>(
-                                  model::kSettingsName)
-                              .getMaxStepTokens();
+  int64_t maxStepTokens =
+      (*module)
+          ->getAttrOfType<model::SettingsAttr>(model::kSettingsName)
+          .getMaxStepTokens();
 
   if (!options.dumpIR.empty())
     if (std::error_code ec = llvm::sys::fs::create_directories(

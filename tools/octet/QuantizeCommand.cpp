@@ -138,8 +138,7 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
   verb->add_option("--shard-gib", *shardGib,
                    "Largest file, in GiB; a tensor is never split [5]")
       ->check(CLI::PositiveNumber);
-  verb->add_option("--threads", o->threads, "Threads [all]")
-      ->check(isCount());
+  verb->add_option("--threads", o->threads, "Threads [all]")->check(isCount());
   verb->callback([o, block, shardGib, verb, &action] {
     action = [o, block, shardGib, verb]() -> Status {
       OCTET_TRY(parseBlock(*block, *o));

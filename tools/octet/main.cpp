@@ -51,8 +51,7 @@ CLI::Validator octet::isCount() {
         auto [stop, error] = std::from_chars(text.data(), end, count);
         if (error == std::errc() && stop == end && count >= 1)
           return std::string();
-        return "is " + quoteName(text) +
-               ", expected a whole number from 1 on";
+        return "is " + quoteName(text) + ", expected a whole number from 1 on";
       },
       "COUNT");
 }
