@@ -1,3 +1,6 @@
+# Part of the Octet project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Configuration of the lit suites: tools, substitutions, features.
 
 Substitutions   %python, %shared (OCTET_SHARED_DIR), %fake (folder of the program

@@ -1,3 +1,6 @@
+# Part of the Octet project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """show_tensors.py FILE.safetensors …: looks into a safetensors file.
 
     show_tensors.py A                  prints NAME DTYPE SHAPE of each tensor
