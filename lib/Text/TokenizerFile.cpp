@@ -240,7 +240,8 @@ private:
     file.vocab = Vocabulary();
     // Token and merge take 28 bytes of a compact file; too large a guess costs
     // the time to clear the table, too small a one to fill it twice.
-    file.vocab.reserve(std::min<size_t>(text.size() / 32, 1 << 20));
+    file.vocab.reserve(std::min<size_t>(text.size() / 32, 1 << 20),
+                       text.size() / 3);
     pending.clear();
     bool whole = object([&](std::string_view token) {
       int64_t id;

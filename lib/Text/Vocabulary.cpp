@@ -55,7 +55,11 @@ uint64_t text::hashBytes(std::string_view bytes) {
 // Vocabulary
 //===----------------------------------------------------------------------===//
 
-void Vocabulary::reserve(size_t tokens) {
+void Vocabulary::reserve(size_t tokens, size_t bytes) {
+  if (bytes) {
+    arena.reserve(arena.size() + bytes);
+    byId.reserve(byId.size() + tokens);
+  }
   size_t size = 16;
   while (size * 3 < (count + tokens) * 4)
     size *= 2;

@@ -98,8 +98,8 @@ class Vocabulary {
 public:
   Vocabulary() { reserve(0); }
 
-  /// Makes room for `tokens` more tokens.
-  void reserve(size_t tokens);
+  /// Makes room for `tokens` more tokens of `bytes` together.
+  void reserve(size_t tokens, size_t bytes = 0);
 
   /// \param id  0 .. kMaxId - 1.
   /// \returns false if the text or the id is there already.

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <future>
 #include <map>
 
 using namespace octet;
@@ -239,13 +240,20 @@ static Status checkOptions(const RunOptions &options) {
 Status rt::runVerb(Program program, const CommonOptions &common,
                    const RunOptions &options) {
   OCTET_TRY(checkOptions(options));
+  // --json gives the text of prompts given as ids too, where it can. A large
+  // vocabulary takes as long as the weights, so both are read at once.
+  std::future<Result<Tokenizer>> opening;
+  if (!options.stops.empty() || !options.prompts.empty() ||
+      !options.chats.empty() || !options.messagesFile.empty() ||
+      (options.json && hasTokenizer(common)))
+    opening = std::async(std::launch::async,
+                         [&common] { return openTokenizer(common); });
   OCTET_TRY_ASSIGN(Session session, openSession(std::move(program), common,
                                                 "run", /*wantsModule=*/false));
   Engine &engine = *session.engine;
   std::optional<Tokenizer> tokenizer;
-  // --json gives the text of prompts given as ids too, where it can.
-  if (!options.stops.empty() || (options.json && hasTokenizer(common))) {
-    OCTET_TRY_ASSIGN(tokenizer, openTokenizer(common));
+  if (opening.valid()) {
+    OCTET_TRY_ASSIGN(tokenizer, opening.get());
   }
   OCTET_TRY_ASSIGN(Prompts prompts,
                    readPrompts(options, common, engine, tokenizer));
