@@ -255,8 +255,8 @@ static void stripFunction(func::FuncOp function) {
       entry.eraseArgument(i);
   for (BlockArgument argument : entry.getArguments())
     types.push_back(argument.getType());
-  function.setAllArgAttrs(ArrayRef<DictionaryAttr>());
-  function.setAllResultAttrs(ArrayRef<DictionaryAttr>());
+  function.removeArgAttrsAttr();
+  function.removeResAttrsAttr();
   function.setType(
       FunctionType::get(function.getContext(), types, TypeRange()));
 }

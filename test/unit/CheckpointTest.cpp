@@ -535,7 +535,7 @@ TEST_F(CheckpointTest, NoSuchFolder) {
   writeText("file.bin", "x");
   EXPECT_EQ(stripped(openCheckpoint(path("file.bin")).status().info().format()),
             "file.bin: is not a folder; a checkpoint is a folder with "
-            "config.json and *.safetensors");
+            "config.json and *.safetensors, or a *.gguf file");
 }
 
 TEST_F(CheckpointTest, FolderWithoutTensors) {
