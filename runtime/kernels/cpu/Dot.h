@@ -39,7 +39,7 @@ namespace {
 constexpr int64_t kChunk = 64;
 constexpr int64_t kSegmentChunks = 16;
 /// How far ahead of their use weights are fetched: some rows, well inside a second-level cache.
-constexpr int64_t kAheadBytes = 16 << 10;
+constexpr int64_t kAheadBytes = 32 << 10;
 
 //===----------------------------------------------------------------------===//
 // Families: how 64 elements become kSteps operand vectors
@@ -249,6 +249,7 @@ struct DirectRows {
   const T *row[NR];
   const T *tail[NR]; // 64 elements each, read for chunk `tailChunk`
   int64_t tailChunk; // -1 if the last chunk is whole
+  const T *start;    // of as many bytes as the tile has; tile after tile they are the weight
   static constexpr bool kStepwise = false;
 
   /// Fetches into the second-level cache what comes kAheadBytes later in memory, line after line:
@@ -256,7 +257,7 @@ struct DirectRows {
   /// better than NR short ones (bench_cpu, decode: 10 -> 19 GB/s for rows of 2 KiB).
   OCTET_INLINE void prefetch(const DirectRows &w, int64_t chunk) {
     constexpr int64_t kBytes = NR * kChunk * static_cast<int64_t>(sizeof(T));
-    const char *p = reinterpret_cast<const char *>(w.row[0]) + kAheadBytes + chunk * kBytes;
+    const char *p = reinterpret_cast<const char *>(w.start) + kAheadBytes + chunk * kBytes;
     for (int64_t byte = 0; byte < kBytes; byte += 64)
       _mm_prefetch(p + byte, _MM_HINT_T1);
   }

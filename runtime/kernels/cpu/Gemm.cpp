@@ -242,14 +242,20 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
     buildScaleTables(problem, panel, m0, MR, MR, table, rowScales);
   }
   const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;
+  // Tile t of a whole unit is rows t, t + 4, t + 8, t + 12: four streams that each go on for four
+  // rows. Neighbours would be four streams in one page or two, which the processor's prefetchers
+  // do not follow (a probe of as many bytes right after is 100 %, BF16, one thread: rows of 1 KiB
+  // 46 -> 87 %, of 2 KiB 60 -> 94 %, of 11 KiB 83 -> 90 %).
+  const bool spread = NR * NR == kUnitRows && panel.rows == kUnitRows;
   for (int64_t j = 0; j < panel.rows; j += NR) {
     DirectRows<Family, W, NR> w;
     TileScales<NR> scales;
     scales.stride = MR;
     w.tailChunk = tailChunk;
+    w.start = data + j * k;
     for (int r = 0; r < NR; ++r) {
       // Behind the last row: the last row again, its sums are not used.
-      const int64_t row = minOf(j + r, panel.rows - 1);
+      const int64_t row = spread ? j / NR + r * NR : minOf(j + r, panel.rows - 1);
       w.row[r] = data + row * k;
       w.tail[r] = tails[r];
       if (tailCount) {
@@ -263,8 +269,12 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
   }
   Finish finish(problem, panel);
   finish.start(0);
-  for (int i = 0; i < MR; ++i)
-    finish.row(m0 + i, load<VF>(sums[i]));
+  for (int i = 0; i < MR; ++i) {
+    VF v = load<VF>(sums[i]);
+    if (spread)
+      v = __builtin_shufflevector(v, v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    finish.row(m0 + i, v);
+  }
 }
 
 template <typename Family, typename W, bool kBlocked>
