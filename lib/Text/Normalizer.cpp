@@ -82,8 +82,9 @@ Result<std::optional<Regex>> text::readPattern(const json &component,
 Result<Normalizer> Normalizer::read(const json &component,
                                     const std::string &subject) {
   Normalizer normalizer;
+  normalizer.where = subject + ": normalizer";
   if (!component.is_null())
-    OCTET_TRY(normalizer.add(component, subject, subject + ": normalizer"));
+    OCTET_TRY(normalizer.add(component, subject, normalizer.where));
   return normalizer;
 }
 
@@ -163,7 +164,36 @@ static std::string removeMarks(std::string_view text) {
   return out;
 }
 
+Status text::checkGrowth(size_t before, size_t after,
+                         const std::string &where) {
+  constexpr size_t kTimes = 64, kPlus = 1 << 20;
+  if (after <= before * kTimes + kPlus)
+    return Status::success();
+  return inputError(where, "makes more than " + std::to_string(after) +
+                               " bytes of a text of " + std::to_string(before));
+}
+
+/// Replaces the matches in `text`, which began with `before` bytes.
+static Status replaceMatches(const Regex &regex, std::string_view content,
+                             size_t before, const std::string &where,
+                             std::string &text) {
+  std::vector<Span> spans;
+  OCTET_TRY(regex.split(text, spans));
+  std::string out;
+  out.reserve(text.size());
+  for (const Span &span : spans) {
+    if (span.isMatch)
+      out += content;
+    else
+      out.append(text, span.begin, span.end - span.begin);
+    OCTET_TRY(checkGrowth(before, out.size(), where));
+  }
+  text = std::move(out);
+  return Status::success();
+}
+
 Status Normalizer::apply(std::string &text) const {
+  const size_t before = text.size();
   for (const Step &step : steps) {
     switch (step.kind) {
     case Kind::Form:
@@ -182,24 +212,15 @@ Status Normalizer::apply(std::string &text) const {
       if (!text.empty())
         text.insert(0, step.text);
       break;
-    case Kind::Replace: {
-      if (!step.regex || text.empty())
-        break;
-      std::vector<Span> spans;
-      OCTET_TRY(step.regex->split(text, spans));
-      std::string out;
-      out.reserve(text.size());
-      for (const Span &span : spans)
-        out += span.isMatch ? std::string_view(step.text)
-                            : std::string_view(text).substr(
-                                  span.begin, span.end - span.begin);
-      text = std::move(out);
+    case Kind::Replace:
+      if (step.regex && !text.empty())
+        OCTET_TRY(replaceMatches(*step.regex, step.text, before, where, text));
       break;
-    }
     case Kind::Strip:
       text = strip(text, step.left, step.right);
       break;
     }
+    OCTET_TRY(checkGrowth(before, text.size(), where));
   }
   return Status::success();
 }

@@ -53,7 +53,13 @@ private:
   Status add(const nlohmann::json &component, const std::string &subject,
              const std::string &where);
   std::vector<Step> steps;
+  std::string where; ///< subject of errors
 };
+
+/// A file may not blow a text up without end, by replacing a letter by two
+/// thirty times, say.
+/// \param before, after  sizes in bytes; a text may grow 64-fold and by 1 MiB.
+Status checkGrowth(size_t before, size_t after, const std::string &where);
 
 /// The 256 characters that stand for bytes in byte-level vocabularies: itself
 /// where a byte is a printable character of Latin-1, else one from U+0100 on.

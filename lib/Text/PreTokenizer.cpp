@@ -50,8 +50,9 @@ static bool matchesChar(uint32_t code, uint32_t wanted) {
 Result<PreTokenizer> PreTokenizer::read(const json &component,
                                         const std::string &subject) {
   PreTokenizer result;
+  result.where = subject + ": pre_tokenizer";
   if (!component.is_null())
-    OCTET_TRY(result.add(component, subject, subject + ": pre_tokenizer"));
+    OCTET_TRY(result.add(component, subject, result.where));
   return result;
 }
 
@@ -312,8 +313,18 @@ Status PreTokenizer::applyStep(const Step &step, std::vector<Piece> &pieces) {
   return Status::success();
 }
 
+static size_t bytesOf(const std::vector<Piece> &pieces) {
+  size_t bytes = 0;
+  for (const Piece &piece : pieces)
+    bytes += piece.text.size();
+  return bytes;
+}
+
 Status PreTokenizer::apply(std::vector<Piece> &pieces) const {
-  for (const Step &step : steps)
+  const size_t before = bytesOf(pieces);
+  for (const Step &step : steps) {
     OCTET_TRY(applyStep(step, pieces));
+    OCTET_TRY(checkGrowth(before, bytesOf(pieces), where));
+  }
   return Status::success();
 }

@@ -77,6 +77,7 @@ private:
                     std::vector<Piece> &out);
   static void applyBehavior(Behavior behavior, std::vector<Span> &spans);
   std::vector<Step> steps;
+  std::string where; ///< subject of errors
 };
 
 } // namespace octet::text

@@ -438,6 +438,30 @@ TEST(TokenizerErrors, NameTheComponent) {
   }
 }
 
+TEST(TokenizerErrors, TextsDoNotGrowWithoutEnd) {
+  json twice = {
+      {"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aa"}};
+  json description = byteLevelJson();
+  description["normalizer"] = {{"type", "Sequence"},
+                               {"normalizers", std::vector<json>(40, twice)}};
+  Result<Ids> ids = make(description).encode("a");
+  ASSERT_FALSE(ids.ok());
+  EXPECT_NE(ids.status().info().format().find(
+                "error: tokenizer.json: normalizer: makes more than"),
+            std::string::npos);
+
+  description = byteLevelJson();
+  json step = description["pre_tokenizer"];
+  step["use_regex"] = false;
+  description["pre_tokenizer"] = {
+      {"type", "Sequence"}, {"pretokenizers", std::vector<json>(40, step)}};
+  ids = make(description).encode("ä");
+  ASSERT_FALSE(ids.ok());
+  EXPECT_NE(ids.status().info().format().find(
+                "error: tokenizer.json: pre_tokenizer: makes more than"),
+            std::string::npos);
+}
+
 TEST(TokenizerErrors, EveryPrefixIsRefused) {
   const std::string text = byteLevelJson().dump();
   for (size_t length = 0; length < text.size(); ++length)
