@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeModel.h"
+#include "TempFolder.h"
 #include "runtime/core/Engine.h"
 #include "runtime/core/Payload.h"
 #include <cmath>
@@ -23,9 +24,8 @@ namespace {
 class EngineTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    char name[] = "/tmp/octet-engine-XXXXXX";
-    ASSERT_TRUE(mkdtemp(name));
-    folder = name;
+    folder = octet::test::makeTempFolder();
+    ASSERT_FALSE(folder.empty());
     ASSERT_TRUE(writeFakeCheckpoint(folder, fakeTensors()).ok());
   }
   void TearDown() override { fs::remove_all(folder); }

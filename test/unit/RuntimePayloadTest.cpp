@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeModel.h"
+#include "TempFolder.h"
 #include "runtime/core/Payload.h"
 #include "runtime/core/Program.h"
 #include "runtime/core/WriterPayload.h"
@@ -26,9 +27,8 @@ namespace {
 class PayloadTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    char name[] = "/tmp/octet-payload-XXXXXX";
-    ASSERT_TRUE(mkdtemp(name));
-    folder = name;
+    folder = octet::test::makeTempFolder();
+    ASSERT_FALSE(folder.empty());
   }
   void TearDown() override { fs::remove_all(folder); }
 

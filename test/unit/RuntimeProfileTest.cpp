@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeModel.h"
+#include "TempFolder.h"
 #include "runtime/core/Engine.h"
 #include "runtime/core/Payload.h"
 #include "runtime/core/Profile.h"
@@ -45,9 +46,8 @@ namespace {
 class ProfiledModelTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    char name[] = "/tmp/octet-profile-XXXXXX";
-    ASSERT_TRUE(mkdtemp(name));
-    folder = name;
+    folder = octet::test::makeTempFolder();
+    ASSERT_FALSE(folder.empty());
     auto open = [&]() -> Result<std::unique_ptr<Model>> {
       OCTET_TRY(packProgram(OCTET_FAKE_DIR "/fake-program.so", "",
                             folder + "/program"));

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TempFolder.h"
 #include "octet/Numerics/Numerics.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/Services.h"
@@ -29,9 +30,8 @@ namespace {
 class ServicesTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    char name[] = "/tmp/octet-services-XXXXXX";
-    ASSERT_TRUE(mkdtemp(name));
-    folder = name;
+    folder = octet::test::makeTempFolder();
+    ASSERT_FALSE(folder.empty());
   }
   void TearDown() override { fs::remove_all(folder); }
 
