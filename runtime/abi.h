@@ -213,7 +213,7 @@ typedef struct octet_runtime {
 enum octet_level {
   OCTET_LEVEL_V3 = 0,     /* x86-64-v3: AVX2, FMA, F16C */
   OCTET_LEVEL_AVX512 = 1, /* x86-64-v4 */
-  OCTET_LEVEL_BF16 = 2,   /* x86-64-v4 with AVX512-BF16 (and AMX if present) */
+  OCTET_LEVEL_BF16 = 2,   /* x86-64-v4 with AVX512-BF16 and AVX512-VBMI */
 };
 #define OCTET_NUM_LEVELS 3
 
