@@ -1,3 +1,11 @@
+//===- pch.h - Precompiled header of the compiler ------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
 // The headers of MLIR that nearly every file of the compiler includes.
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
