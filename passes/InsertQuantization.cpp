@@ -128,12 +128,16 @@ private:
     return isa<q::TensorType>(op->getOperand(0).getType());
   }
 
+  /// The static scale of a product's input, if it has one.
+  static MutableOperandRange getInputScale(Operation *op) {
+    if (auto linear = dyn_cast<model::LinearOp>(op))
+      return linear.getInputScaleMutable();
+    return cast<model::LmHeadOp>(op).getInputScaleMutable();
+  }
+
   LogicalResult checkProduct(Operation *op) {
     Rounding rounding = decideRounding(getContract(op), checkpointUe8m0);
-    if (!rounding.isStatic || isRounded(op))
-      return success();
-    auto linear = dyn_cast<model::LinearOp>(op);
-    if (linear && linear.getInputScale())
+    if (!rounding.isStatic || isRounded(op) || !getInputScale(op).empty())
       return success();
     return op->emitError() << nameModule(op)
                            << ": its contract has a static activation scale, "
@@ -158,8 +162,8 @@ private:
     if (!rounding.granularity || isRounded(op))
       return;
     Value input = op->getOperand(0);
-    auto linear = dyn_cast<model::LinearOp>(op);
-    Value scale = rounding.isStatic ? linear.getInputScale() : Value();
+    MutableOperandRange inputScale = getInputScale(op);
+    Value scale = rounding.isStatic ? inputScale[0].get() : Value();
     Value &value = rounded[RoundingKey(
         op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0)];
     if (value) {
@@ -176,8 +180,7 @@ private:
     }
     op->setOperand(0, value);
     // The scale travels with the codes from here on.
-    if (linear && linear.getInputScale())
-      linear.getInputScaleMutable().clear();
+    inputScale.clear();
   }
 
   /// Writes the step's keys and values to the cache and reads them from there.

@@ -128,13 +128,6 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
                                                  q::ContractAttr contract) {
   if (!contract || !contract.quantizesActivation() || !contract.getIsStatic())
     return success();
-  auto linear = dyn_cast<model::LinearOp>(op);
-  if (!linear)
-    return op->emitError() << nameModule(op)
-                           << ": has a static activation scale, which only the "
-                              "linears of a layer may have; "
-                              "--activation-quant off leaves activations as "
-                              "they are [P16]";
   SmallVector<PartPlan> parts;
   for (auto [path, entry] :
        llvm::zip_equal(weight.getPaths(), weight.getStored())) {
@@ -151,8 +144,9 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
     parts.push_back({pathAttr, StringAttr(), type});
   }
   Type type = RankedTensorType::get({}, Float32Type::get(&getContext()));
-  unsigned slot = load.addSlot(nameSlot(linear.getModule(), "input_scale"),
-                               type, weight.getPathsAttr(), weight.getLayer());
+  auto module = op->getAttrOfType<StringAttr>("module").getValue();
+  unsigned slot = load.addSlot(nameSlot(module, "input_scale"), type,
+                               weight.getPathsAttr(), weight.getLayer());
   Location loc = op->getLoc();
   load.addStep(op, {loc,
                     weight.getLayer(),
@@ -282,6 +276,8 @@ void MaterializeWeights::rewriteOps() {
     };
     if (auto linear = dyn_cast<model::LinearOp>(op)) {
       linear.getInputScaleMutable().assign(read(0));
+    } else if (auto head = dyn_cast<model::LmHeadOp>(op)) {
+      head.getInputScaleMutable().assign(read(0));
     } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
       attention.getKScaleMutable().assign(read(0));
       attention.getVScaleMutable().assign(read(1));

@@ -186,12 +186,6 @@ ResolveQuantMethodsPass::decide(Operation *op, Value weight,
   Result<ResolvedModule> method = resolveModule(quant, facts);
   if (!method)
     return refuse(method.status());
-  if (facts.isLmHead && method->activation == Activation::Static)
-    return refuse(inputError(facts.module,
-                             "is quantised with a static activation scale, "
-                             "which is not built for lm_head; a BF16 "
-                             "lm_head.weight, or dynamic activations",
-                             "P16"));
   Result<Contract> contract =
       contractFor(*method, choices.numerics, choices.query, facts.module);
   if (!contract)

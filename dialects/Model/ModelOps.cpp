@@ -232,7 +232,7 @@ LogicalResult RmsNormOp::verify() {
 /// The two sides of a product, and the attributes that say how they are
 /// quantised. `x` and `w` are plain or quantised.
 static LogicalResult verifyProduct(Operation *op, Type x, Type w,
-                                   RankedTensorType result,
+                                   Value inputScale, RankedTensorType result,
                                    q::MethodAttr method,
                                    q::ContractAttr contract) {
   auto qx = dyn_cast<q::TensorType>(x), qw = dyn_cast<q::TensorType>(w);
@@ -277,6 +277,12 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
     return op->emitOpError()
            << "weight is " << w << ", the contract's is quantised [B3]";
   }
+  if (inputScale && !q::isScalarTensor(inputScale.getType()))
+    return op->emitOpError() << "input_scale is " << inputScale.getType()
+                             << ", expected one float [W9]";
+  if (inputScale && contract && !contract.getIsStatic())
+    return op->emitOpError()
+           << "has an input_scale, the contract is " << contract << " [B4]";
 
   if (!qx)
     return success();
@@ -302,10 +308,10 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
 
 LogicalResult LinearOp::verify() {
   RankedTensorType result = plainType(getResult());
-  q::ContractAttr contract = getContractAttr();
   if (failed(verifyModule(*this, getModule())) ||
       failed(verifyProduct(*this, getInput().getType(), getWeight().getType(),
-                           result, getMethodAttr(), contract)))
+                           getInputScale(), result, getMethodAttr(),
+                           getContractAttr())))
     return failure();
   if (Value bias = getBias()) {
     RankedTensorType type = plainType(bias);
@@ -314,14 +320,6 @@ LogicalResult LinearOp::verify() {
       return emitOpError() << "bias is " << type << ", expected "
                            << result.getDimSize(1)
                            << " values in f32, bf16 or f16 [N6]";
-  }
-  if (Value scale = getInputScale()) {
-    if (!q::isScalarTensor(scale.getType()))
-      return emitOpError() << "input_scale is " << scale.getType()
-                           << ", expected one float [W9]";
-    if (contract && !contract.getIsStatic())
-      return emitOpError() << "has an input_scale, the contract is " << contract
-                           << " [B4]";
   }
   return success();
 }
@@ -470,7 +468,8 @@ LogicalResult LmHeadOp::verify() {
   RankedTensorType result = plainType(getResult());
   if (failed(verifyModule(*this, getModule())) ||
       failed(verifyProduct(*this, getInput().getType(), getWeight().getType(),
-                           result, getMethodAttr(), getContractAttr())))
+                           getInputScale(), result, getMethodAttr(),
+                           getContractAttr())))
     return failure();
   if (!result.getElementType().isF32())
     return emitOpError() << "result is " << result << ", logits are f32 [P16]";

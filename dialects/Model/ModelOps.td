@@ -231,15 +231,19 @@ def Model_SelectRowsOp : Model_Op<"select_rows", [Pure]> {
 def Model_LmHeadOp : Model_Op<"lm_head", [Pure]> {
   let summary = "Logits";
   let description = [{
-    `y = x w^T`, FP32 accumulation and result (P16); w is the checkpoint's `lm_head` or its tied embedding (W15).
+    `y = x w^T`, FP32 accumulation and result (P16); w is the checkpoint's `lm_head` or its tied embedding (W15). Quantised only where the
+    checkpoint itself is; then `method`, `contract` and `input_scale` are those of a `model.linear`.
 
     ```mlir
     %y = model.lm_head %x, %w {module = "lm_head"} : tensor<?x256xbf16>, tensor<256x256xbf16> -> tensor<?x256xf32>
     ```
   }];
-  let arguments = (ins Model_Activation:$input, Model_Weight:$weight, StrAttr:$module, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract);
+  let arguments = (ins Model_Activation:$input, Model_Weight:$weight, Optional<Model_Plain>:$input_scale, StrAttr:$module,
+                       OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract);
   let results = (outs Model_Plain:$result);
-  let assemblyFormat = "$input `,` $weight attr-dict `:` type($input) `,` type($weight) `->` type($result)";
+  let assemblyFormat = [{
+    $input `,` $weight (`input_scale` `(` $input_scale^ `:` type($input_scale) `)`)? attr-dict `:` type($input) `,` type($weight) `->` type($result)
+  }];
   let hasVerifier = 1;
 }
 

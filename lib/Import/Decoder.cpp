@@ -180,8 +180,9 @@ Value DecoderBuilder::lmHead(Value input, const LinearFacts &facts) {
       weight(facts.module, "weight", facts.tensors, facts.declared, facts.file);
   return model::LmHeadOp::create(
       builder, at("lm_head", facts.file),
-      rows(config.vocab, builder.getF32Type()), input, matrix, text("lm_head"),
-      /*method=*/q::MethodAttr(), /*contract=*/q::ContractAttr());
+      rows(config.vocab, builder.getF32Type()), input, matrix,
+      /*input_scale=*/Value(), text("lm_head"), /*method=*/q::MethodAttr(),
+      /*contract=*/q::ContractAttr());
 }
 
 void DecoderBuilder::trace(StringRef name, Value index, Value value) {

@@ -129,7 +129,7 @@ def rope_scaling(o):
 
 def quantization_config(o):
     """The `quantization_config` object of the format, or None."""
-    ignored = ["lm_head", *o.ignore]
+    ignored = [*([] if o.quantized_head else ["lm_head"]), *o.ignore]
     if o.format.startswith("fp8"):
         config = {"quant_method": "fp8", "fmt": "e4m3",
                   "activation_scheme":
@@ -301,7 +301,9 @@ class Maker:
         for i in range(o.layers):
             self.layer(i)
         self.vector("model.norm.weight", o.hidden, 1.0, 0.2)
-        if not o.tied:
+        if o.quantized_head:
+            self.linear("lm_head", o.vocab, o.hidden, 4.0, gain=2.5)
+        elif not o.tied:
             self.matrix("lm_head.weight", o.vocab, o.hidden,
                         2.5 / math.sqrt(o.hidden))
         return self.tensors
@@ -384,6 +386,8 @@ def parse(arguments=None):
     add("--bias", action="store_true",
         help="biases where the architecture has a switch for them")
     add("--tied", action="store_true", help="lm_head is embed_tokens")
+    add("--quantized-head", action="store_true",
+        help="lm_head is quantised like every linear")
     add("--block", type=block, default=(128, 128), help="default: 128x128")
     add("--scale-fmt", choices=["ue8m0"], help="powers of two, and declared")
     add("--scale-dtype", choices=["f32", "bf16"],

@@ -128,6 +128,7 @@ class Linear:
         self.weight, self.bias = weight, bias
         self.scheme = scheme  # None, "static", "token", "group"
         self.scale, self.group, self.power_of_two = scale, group, power_of_two
+        self.largest = 0.0  # of its inputs, before anything is done to them
 
     def input(self, row, model):
         if self.scheme is None:
@@ -148,6 +149,7 @@ class Linear:
         return out
 
     def __call__(self, row, model):
+        self.largest = max(self.largest, *map(abs, row))
         x = self.input(row, model)
         y = [dot(x, w) for w in self.weight]
         return [a + b for a, b in zip(y, self.bias)] if self.bias else y
@@ -309,11 +311,17 @@ class Model:
         self.frequencies, self.rope_factor = rope_frequencies(c, self.dim)
         self.embed = ckpt.rows("model.embed_tokens.weight")
         self.norm = ckpt.values("model.norm.weight")
-        self.head = Linear(self.embed if c.get("tie_word_embeddings")
-                           else ckpt.rows("lm_head.weight"))
+        self.head = self.read_head(ckpt)
         self.layers = [self.read_layer(ckpt, i)
                        for i in range(c["num_hidden_layers"])]
         self.margin = math.inf
+
+    def read_head(self, ckpt):
+        if self.config.get("tie_word_embeddings"):
+            return Linear(self.embed)
+        if ckpt.tensors["lm_head.weight"][0] != "F8_E4M3":
+            return Linear(ckpt.rows("lm_head.weight"))  # also where W10 holds
+        return ckpt.linear("lm_head", ["lm_head"])
 
     def read_layer(self, ckpt, i):
         at = f"model.layers.{i}."

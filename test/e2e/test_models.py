@@ -73,6 +73,19 @@ CASES = {
     "qwen2_ct_token_tensor_yarn": (
         ["--arch", "qwen2", "--format", "ct-token-tensor", "--rope", "yarn",
          "--rope-style", "parameters", *SMALL], []),
+    # lm_head as the checkpoint has it (P16).
+    "qwen3_tensor_static_lm_head": (
+        ["--arch", "qwen3", "--format", "fp8-tensor-static",
+         "--quantized-head", *SMALL], []),
+    "llama_ct_static_lm_head": (
+        ["--arch", "llama", "--format", "ct-static", "--quantized-head",
+         *SMALL], []),
+    "llama_block_lm_head": (
+        ["--arch", "llama", "--format", "fp8-block", "--quantized-head",
+         *SMALL], []),
+    "mistral_ct_channel_lm_head": (
+        ["--arch", "mistral", "--format", "ct-channel", "--quantized-head",
+         *SMALL], []),
     "qwen2_bf16_window_of_late_layers": (
         ["--arch", "qwen2", "--format", "bf16", "--layers", 3,
          "--sliding-window", 4, "--max-window-layers", 1, *SMALL], []),

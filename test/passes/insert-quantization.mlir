@@ -86,3 +86,14 @@ func.func @p16_lm_head(%x: tensor<?x8xbf16>, %w: !q.tensor<32x8xf8E4M3FN, block<
   %y = model.lm_head %x, %w {module = "lm_head", contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>} : tensor<?x8xbf16>, !q.tensor<32x8xf8E4M3FN, block<128x128>, f32> -> tensor<?x32xf32>
   return %y : tensor<?x32xf32>
 }
+
+// -----
+
+// A static scale too; it travels with the codes (P3).
+// CHECK-LABEL: func.func @p16_static_lm_head
+//       CHECK:   %[[Q:.+]] = q.quantize %{{.+}}, %{{.+}} : tensor<?x8xbf16>, tensor<f32> -> !q.tensor<?x8xf8E4M3FN, per_tensor, f32>
+//       CHECK:   model.lm_head %[[Q]], %{{[^ ]+}} {
+func.func @p16_static_lm_head(%x: tensor<?x8xbf16>, %s: tensor<f32>, %w: !q.tensor<32x8xf8E4M3FN, per_tensor, f32>) -> tensor<?x32xf32> {
+  %y = model.lm_head %x, %w input_scale(%s : tensor<f32>) {module = "lm_head", contract = #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>} : tensor<?x8xbf16>, !q.tensor<32x8xf8E4M3FN, per_tensor, f32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}

@@ -95,6 +95,24 @@ func.func @w6_static_unfused(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
 
 // -----
 
+// A checkpoint that quantises its lm_head with a static scale (P16, W2).
+// CHECK-LABEL: module {
+//   CHECK-DAG:   q.slot @lm_head[1] : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>
+//   CHECK-DAG:   q.slot @lm_head.input_scale[1] : tensor<f32>
+//       CHECK:   %[[S:.+]] = q.load "lm_head" weight "input_scale" : tensor<f32>
+//       CHECK:   %[[M:.+]] = q.max %[[S]] :
+//  CHECK-NEXT:   q.store %[[M]], @lm_head.input_scale :
+// CHECK-LABEL: func.func @p16_static_lm_head
+//       CHECK:   %[[I:.+]] = q.weight @lm_head.input_scale : tensor<f32>
+//       CHECK:   model.lm_head %{{.+}}, %{{.+}} input_scale(%[[I]] : tensor<f32>)
+func.func @p16_static_lm_head(%x: tensor<?x32xbf16>) -> tensor<?x32xf32> {
+  %w = model.weight ["lm_head"] "weight" stored [#q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>, input_scale = tensor<f32>}, "">] : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>
+  %y = model.lm_head %x, %w {module = "lm_head", contract = #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>, method = #q.method<"fp8", weight = per_tensor, scale = f32, activation = static>} : tensor<?x32xbf16>, !q.tensor<32x32xf8E4M3FN, per_tensor, f32> -> tensor<?x32xf32>
+  return %y : tensor<?x32xf32>
+}
+
+// -----
+
 // A BF16 checkpoint with --quantization fp8: each shard is quantised while it
 // loads, one scale an output channel (W10). The smallest weight has one element.
 // CHECK-LABEL: module {

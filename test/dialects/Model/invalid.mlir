@@ -357,6 +357,15 @@ func.func @w9_input_scale(%x: tensor<?x256xbf16>, %w: tensor<256x256xbf16>, %s: 
 
 // -----
 
+func.func @b4_lm_head_input_scale(%x: tensor<?x256xbf16>, %w: !q.tensor<512x256xf8E4M3FN, per_channel, f32>, %s: tensor<f32>) {
+  // expected-error @+1 {{'model.lm_head' op has an input_scale, the contract is #q.contract<weight = per_channel, scale = f32, activation = per_token> [B4]}}
+  %y = model.lm_head %x, %w input_scale(%s : tensor<f32>) {module = "lm_head", contract = #q.contract<weight = per_channel, scale = f32, activation = per_token>}
+      : tensor<?x256xbf16>, !q.tensor<512x256xf8E4M3FN, per_channel, f32> -> tensor<?x512xf32>
+  return
+}
+
+// -----
+
 func.func @p16_logits(%x: tensor<?x256xbf16>, %w: tensor<512x256xbf16>) {
   // expected-error @+1 {{'model.lm_head' op result is 'tensor<?x512xbf16>', logits are f32 [P16]}}
   %y = model.lm_head %x, %w {module = "lm_head"} : tensor<?x256xbf16>, tensor<512x256xbf16> -> tensor<?x512xbf16>

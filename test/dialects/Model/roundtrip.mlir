@@ -88,6 +88,15 @@ func.func @b3_method_then_contract(%x: tensor<?x128xbf16>, %w: !q.tensor<512x128
   return
 }
 
+// A quantised lm_head of the checkpoint, static (P16).
+// CHECK-LABEL: func.func @p16_static_lm_head
+func.func @p16_static_lm_head(%x: tensor<?x128xbf16>, %s: tensor<f32>, %w: !q.tensor<512x128xf8E4M3FN, per_tensor, f32>) {
+  // CHECK: model.lm_head %{{.+}}, %{{.+}} input_scale(%{{.+}} : tensor<f32>) {
+  %0 = model.lm_head %x, %w input_scale(%s : tensor<f32>) {contract = #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>, method = #q.method<"fp8", weight = per_tensor, scale = f32, activation = static>, module = "lm_head"}
+      : tensor<?x128xbf16>, !q.tensor<512x128xf8E4M3FN, per_tensor, f32> -> tensor<?x512xf32>
+  return
+}
+
 // After insert-quantization k and v are in the cache.
 // CHECK-LABEL: func.func @p7_attention_on_a_cache
 func.func @p7_attention_on_a_cache(%b: !model.batch, %q: tensor<?x384xbf16>, %c: !q.kv<bf16, page = 64, heads = 2, dim = 64>,
