@@ -14,6 +14,9 @@ namespace octet {
 #include "passes/Passes.h.inc"
 
 void registerPasses() {
+#ifdef OCTET_HAVE_TraceInputs
+  registerTraceInputs();
+#endif
 #ifdef OCTET_HAVE_ResolveQuantMethods
   registerResolveQuantMethods();
 #endif

@@ -17,6 +17,21 @@
 
 include "mlir/Pass/PassBase.td"
 
+def TraceInputs : Pass<"octet-trace-inputs", "mlir::ModuleOp"> {
+  let summary = "Trace what each linear layer reads";
+  let description = [{
+    No phase: `octet quantize --calibrate` runs it after import, because a static activation scale is made of the largest input (P3, W9).
+    ```mlir
+    %y = model.linear %x, %w {module = "a.b"} : …        // before
+
+    model.trace "input.a.b"[%l] %x : tensor<?x256xbf16>  // after
+    %y = model.linear %x, %w {module = "a.b"} : …
+    ```
+  }];
+  let statistics = [Statistic<"numTraced", "num-traced", "Linear layers whose input is traced">];
+  let dependentDialects = ["octet::model::ModelDialect", "mlir::arith::ArithDialect"];
+}
+
 def ResolveQuantMethods : Pass<"octet-resolve-quant-methods", "mlir::ModuleOp"> {
   let summary = "Give each linear layer its quantisation method and operand contract";
   let description = [{

@@ -21,6 +21,7 @@
 #include "octet/Support/File.h"
 #include "octet/Text/ChatTemplate.h"
 #include "octet/Text/Tokenizer.h"
+#include "passes/Passes.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatAdapters.h"
 #include "llvm/Support/Path.h"
@@ -221,6 +222,12 @@ static void warnOfLargeArena(int64_t bytes, int64_t maxStepTokens) {
                << " of memory\n";
 }
 
+static Status traceInputs(ModuleOp module) {
+  PassManager manager(module.getContext());
+  manager.addPass(createTraceInputs());
+  return failed(manager.run(module)) ? alreadyReported() : Status::success();
+}
+
 Status compile(const CompileOptions &options) {
   unsigned last = getPhases().size() - 1;
   if (!options.compileTo.empty())
@@ -244,11 +251,14 @@ Status compile(const CompileOptions &options) {
   // Also if it failed: an oddity may be the cause.
   for (const std::string &text : notes.warnings)
     llvm::errs() << "warning: " << text << '\n';
-  for (const std::string &text : notes.notes)
-    llvm::errs() << "note: " << text << '\n';
+  if (options.notes)
+    for (const std::string &text : notes.notes)
+      llvm::errs() << "note: " << text << '\n';
   OCTET_TRY_ASSIGN(OwningOpRef<ModuleOp> module, std::move(imported));
 
   OCTET_TRY(checkTarget(*module, last));
+  if (options.traceInputs)
+    OCTET_TRY(traceInputs(*module));
   int64_t maxStepTokens =
       (*module)
           ->getAttrOfType<model::SettingsAttr>(model::kSettingsName)

@@ -68,6 +68,8 @@ private:
   Status checkFused(std::string_view module);
   Status addTensor(const TensorInfo &tensor);
   Result<OutputTensor> makeScale(const TensorInfo &tensor);
+  OutputTensor makeInputScale(const TensorInfo &tensor);
+  Status checkNew(const OutputTensor &scale, const TensorInfo &weight);
   Status makeShards();
   Status makeShard(PlannedShard &shard);
 
@@ -176,12 +178,27 @@ Result<OutputTensor> Planner::makeScale(const TensorInfo &tensor) {
     return inputError("tensor " + quoteName(tensor.name),
                       "its scales would be more than 2^63 - 1 bytes");
   scale.bytes = *bytes;
-  if (checkpoint.tensors.find(scale.name))
-    return inputError(escapePath(checkpoint.path),
-                      "has " + quoteName(scale.name) + " beside " +
-                          quoteName(tensor.name) + ": is quantised already",
-                      "C5");
   return scale;
+}
+
+OutputTensor Planner::makeInputScale(const TensorInfo &tensor) {
+  OutputTensor scale;
+  scale.type = StoredType::F32;
+  scale.name = tensor.name.substr(0, tensor.name.size() - kWeight.size()) +
+               ".input_scale";
+  if (options.format == QuantizeFormat::CompressedTensors)
+    scale.shape = {1};
+  scale.bytes = 4;
+  return scale;
+}
+
+Status Planner::checkNew(const OutputTensor &scale, const TensorInfo &weight) {
+  if (!checkpoint.tensors.find(scale.name))
+    return Status::success();
+  return inputError(escapePath(checkpoint.path),
+                    "has " + quoteName(scale.name) + " beside " +
+                        quoteName(weight.name) + ": is quantised already",
+                    "C5");
 }
 
 static Status cannotRead(const TensorInfo &tensor) {
@@ -219,6 +236,11 @@ Status Planner::addTensor(const TensorInfo &tensor) {
     planned.data.type = StoredType::F8_E4M3;
     planned.data.bytes = count;
     OCTET_TRY_ASSIGN(planned.scale, makeScale(tensor));
+    OCTET_TRY(checkNew(*planned.scale, tensor));
+    if (options.calibrate) {
+      planned.inputScale = makeInputScale(tensor);
+      OCTET_TRY(checkNew(*planned.inputScale, tensor));
+    }
     ++plan.quantised;
   } else if (tensor.shape.size() == 2 && !module.empty() && isInLayer(module)) {
     plan.notConverted.push_back(module);
@@ -239,11 +261,9 @@ Status Planner::addTensor(const TensorInfo &tensor) {
 /// writeSafetensors: each tensor begins at a multiple of its element.
 Status Planner::makeShard(PlannedShard &shard) {
   std::vector<OutputTensor *> order;
-  for (size_t i = shard.begin; i < shard.end; ++i) {
-    order.push_back(&plan.tensors[i].data);
-    if (plan.tensors[i].scale)
-      order.push_back(&*plan.tensors[i].scale);
-  }
+  for (size_t i = shard.begin; i < shard.end; ++i)
+    plan.tensors[i].forEachOutput(
+        [&](OutputTensor &tensor) { order.push_back(&tensor); });
   std::sort(order.begin(), order.end(),
             [](const OutputTensor *a, const OutputTensor *b) {
               return std::pair(-byteWidth(a->type), std::string_view(a->name)) <
@@ -281,8 +301,9 @@ Status Planner::makeShards() {
   int64_t inShard = 0;
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const PlannedTensor &tensor = plan.tensors[i];
-    int64_t bytes =
-        tensor.data.bytes + (tensor.scale ? tensor.scale->bytes : 0);
+    int64_t bytes = 0;
+    tensor.forEachOutput(
+        [&](const OutputTensor &output) { bytes += output.bytes; });
     bool full = !plan.shards.empty() && bytes > options.shardBytes - inShard;
     if (plan.shards.empty() || full) {
       plan.shards.push_back({"", "", i, i, 0});
@@ -366,6 +387,8 @@ static Json makeCompressedTensors(const QuantizeOptions &options,
     break;
   case QuantizeTo::Tensor:
     weights = makeScheme("tensor", false);
+    if (options.calibrate)
+      inputs = makeScheme("tensor", false);
     break;
   }
   Json config;
@@ -393,7 +416,7 @@ Json octet::makeQuantizationConfig(
     config["ignore"] = notConverted;
     return config;
   }
-  config["activation_scheme"] = "dynamic";
+  config["activation_scheme"] = options.calibrate ? "static" : "dynamic";
   config["fmt"] = "e4m3";
   config["quant_method"] = "fp8";
   if (options.to == QuantizeTo::Block)
@@ -406,15 +429,11 @@ Json octet::makeIndex(const QuantizePlan &plan) {
   int64_t total = 0;
   nlohmann::json map = nlohmann::json::object();
   for (const PlannedShard &shard : plan.shards)
-    for (size_t i = shard.begin; i < shard.end; ++i) {
-      const PlannedTensor &tensor = plan.tensors[i];
-      map[tensor.data.name] = shard.name;
-      total += tensor.data.bytes;
-      if (tensor.scale) {
-        map[tensor.scale->name] = shard.name;
-        total += tensor.scale->bytes;
-      }
-    }
+    for (size_t i = shard.begin; i < shard.end; ++i)
+      plan.tensors[i].forEachOutput([&](const OutputTensor &tensor) {
+        map[tensor.name] = shard.name;
+        total += tensor.bytes;
+      });
   Json index;
   index["metadata"]["total_size"] = total;
   index["weight_map"] = std::move(map);

@@ -27,7 +27,28 @@ struct OutputTensor {
 struct PlannedTensor {
   const TensorInfo *source = nullptr;
   OutputTensor data;
-  std::optional<OutputTensor> scale; ///< of a quantised weight
+  std::optional<OutputTensor> scale;      ///< of a quantised weight
+  std::optional<OutputTensor> inputScale; ///< with static activations
+
+  /// The tensors that there are, in the order above.
+  template <typename Fn>
+  void forEachOutput(const Fn &fn) {
+    fn(data);
+    if (scale)
+      fn(*scale);
+    if (inputScale)
+      fn(*inputScale);
+  }
+  template <typename Fn>
+  void forEachOutput(const Fn &fn) const {
+    const_cast<PlannedTensor *>(this)->forEachOutput(
+        [&](const OutputTensor &tensor) { fn(tensor); });
+  }
+  /// Of a weight: the path of its module.
+  std::string_view module() const {
+    std::string_view name = data.name;
+    return name.substr(0, name.rfind('.'));
+  }
 };
 
 /// One file: a header and the tensors of a run of the plan.

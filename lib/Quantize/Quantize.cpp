@@ -87,6 +87,9 @@ private:
   Status quantizeInBlocks(const PlannedTensor &tensor, int64_t bn, int64_t bk);
   Status quantizeWhole(const PlannedTensor &tensor);
   Status copyTensor(const PlannedTensor &tensor, PositionedFile &file);
+  Status calibrate(const std::string &folder);
+  Status checkMaxima() const;
+  Status writeInputScale(const PlannedTensor &tensor, PositionedFile &file);
   Status writeShard(const std::string &folder, const PlannedShard &shard);
   Status writeText(const std::string &path, const std::string &text);
   Status writeSidecars(const std::string &folder);
@@ -102,6 +105,7 @@ private:
   QuantizePlan plan;
   int64_t threads;
   int64_t done = 0, total = 0;
+  InputMaxima maxima;
   QuantizeResult result;
 
   // Of the tensor at hand.
@@ -244,6 +248,65 @@ Status Writer::copyTensor(const PlannedTensor &tensor, PositionedFile &file) {
   return status;
 }
 
+/// Every static scale can be made: the input was seen, and is a number.
+Status Writer::checkMaxima() const {
+  constexpr size_t kShown = 10;
+  Status status;
+  size_t count = 0;
+  for (const PlannedTensor &tensor : plan.tensors) {
+    if (!tensor.inputScale)
+      continue;
+    auto found = maxima.find(tensor.module());
+    const char *what = nullptr;
+    if (found == maxima.end())
+      what = "no prompt of the calibration reached it";
+    else if (std::isnan(found->second))
+      what = "its input was NaN in the calibration";
+    else if (std::isinf(found->second))
+      what = "its input was infinite in the calibration";
+    else if (found->second == 0)
+      what = "its input was only zeros in the calibration";
+    if (!what)
+      continue;
+    if (!count++)
+      status = inputError(
+          escapeName(tensor.module()),
+          std::string(what) +
+              "; a static activation scale is made of the largest input, which "
+              "is finite and not 0. --ignore leaves the module as it is, and "
+              "without --calibrate activation scales are dynamic",
+          "W6");
+    else if (count <= kShown)
+      status.note(escapeName(tensor.module()) + ": " + what);
+  }
+  if (count > kShown)
+    status.note("and " + std::to_string(count - kShown) + " more");
+  return status;
+}
+
+Status Writer::calibrate(const std::string &folder) {
+  if (!options.calibrate)
+    return Status::success();
+  std::string scratch = folder + "/calibration";
+  std::error_code error;
+  if (!fs::create_directory(scratch, error) || error)
+    return machineError(escapePath(options.output),
+                        "cannot be written: " + error.message());
+  OCTET_TRY_ASSIGN(maxima, options.calibrate(scratch));
+  fs::remove_all(scratch, error);
+  if (error)
+    return machineError(escapePath(scratch),
+                        "cannot be removed: " + error.message());
+  return checkMaxima();
+}
+
+Status Writer::writeInputScale(const PlannedTensor &tensor,
+                               PositionedFile &file) {
+  float scale = dynamicScale(maxima.find(tensor.module())->second);
+  return file.write(tensor.inputScale->offset,
+                    std::as_bytes(std::span(&scale, 1)));
+}
+
 Status Writer::writeShard(const std::string &folder,
                           const PlannedShard &shard) {
   OCTET_TRY_ASSIGN(
@@ -255,6 +318,8 @@ Status Writer::writeShard(const std::string &folder,
     if (tensor.data.bytes)
       OCTET_TRY(tensor.scale ? quantizeTensor(tensor, file)
                              : copyTensor(tensor, file));
+    if (tensor.inputScale)
+      OCTET_TRY(writeInputScale(tensor, file));
     mapped.release(*tensor.source);
     report(tensor.source->bytes);
   }
@@ -337,6 +402,7 @@ Result<QuantizeResult> Writer::run() {
   OCTET_TRY_ASSIGN(StagingFolder staging,
                    StagingFolder::create(options.output));
   OCTET_TRY(checkSpace(staging.path()));
+  OCTET_TRY(calibrate(staging.path()));
   OCTET_TRY(writeSidecars(staging.path()));
   for (const PlannedShard &shard : plan.shards)
     OCTET_TRY(writeShard(staging.path(), shard));
@@ -349,6 +415,10 @@ Status checkOptions(QuantizeOptions &options) {
     return usageError("--block", "sides are at least 1");
   if (options.shardBytes < 1)
     return usageError("--shard-gib", "must be positive");
+  if (options.calibrate && options.to != QuantizeTo::Tensor)
+    return usageError("--calibrate",
+                      "is for --to fp8-tensor; the activation scales of "
+                      "fp8-block and fp8-channel are computed for each token");
   if (options.format == QuantizeFormat::Default)
     options.format = options.to == QuantizeTo::Channel
                          ? QuantizeFormat::CompressedTensors

@@ -8,6 +8,7 @@
 
 #include "Commands.h"
 
+#include "octet/Calibrate/Calibrate.h"
 #include "octet/Quantize/Quantize.h"
 #include <cmath>
 #include <csignal>
@@ -50,13 +51,14 @@ private:
 };
 } // namespace
 
-/// One line that is written over, on a terminal only.
-static void printProgress(int64_t done, int64_t total) {
-  static int shown = -1;
-  int percent = total ? int(double(done) / double(total) * 100) : 100;
-  if (percent != std::exchange(shown, percent))
-    std::fprintf(stderr, "\r  quantising %3d %%%s", percent,
-                 done == total ? "\n" : "");
+/// One line that is written over, for a terminal.
+static std::function<void(int64_t, int64_t)> makeProgress(const char *what) {
+  return [what, shown = -1](int64_t done, int64_t total) mutable {
+    int percent = total ? int(double(done) / double(total) * 100) : 100;
+    if (percent != std::exchange(shown, percent))
+      std::fprintf(stderr, "\r  %s %3d %%%s", what, percent,
+                   done == total ? "\n" : "");
+  };
 }
 
 static std::string printMegabytes(int64_t bytes) {
@@ -65,11 +67,30 @@ static std::string printMegabytes(int64_t bytes) {
   return text;
 }
 
-static Status quantize(QuantizeOptions &options) {
+/// What QuantizeOptions::calibrate calls.
+static Result<InputMaxima> runCalibration(const CalibrateOptions &options,
+                                          const std::string &scratch) {
+  OCTET_TRY_ASSIGN(Calibration calibration, calibrate(options, scratch));
+  std::cerr << "  calibrated on " << calibration.tokens << " tokens of "
+            << calibration.prompts
+            << (calibration.prompts == 1 ? " prompt" : " prompts")
+            << (calibration.all ? "" : "; --calibrate-tokens left out the rest")
+            << '\n';
+  return std::move(calibration.maxima);
+}
+
+/// \param calibration  of static activation scales; no file: dynamic ones.
+static Status quantize(QuantizeOptions &options,
+                       CalibrateOptions &calibration) {
   Status status;
   {
     StopOnSignals signals;
     options.interrupted = &stopSignal;
+    calibration.interrupted = &stopSignal;
+    if (!calibration.prompts.empty())
+      options.calibrate = [&](const std::string &scratch) {
+        return runCalibration(calibration, scratch);
+      };
     Result<QuantizeResult> result = quantizeCheckpoint(options);
     if (result.ok()) {
       for (const std::string &text : result->warnings)
@@ -97,6 +118,7 @@ static Status quantize(QuantizeOptions &options) {
 
 void addQuantizeCommand(CLI::App &app, Action &action) {
   auto o = std::make_shared<QuantizeOptions>();
+  auto c = std::make_shared<CalibrateOptions>();
   auto block = std::make_shared<std::string>("128x128");
   auto shardGib = std::make_shared<double>(5);
   CLI::App *verb = app.add_subcommand(
@@ -116,7 +138,8 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
       {"fp8-tensor", QuantizeTo::Tensor}};
   verb->add_option("--to", o->to,
                    "What shares a scale: fp8-block, fp8-channel or fp8-tensor; "
-                   "activations are quantised when the model runs")
+                   "activation scales are computed when the model runs, or "
+                   "static with --calibrate")
       ->transform(CLI::CheckedTransformer(kinds))
       ->type_name("KIND")
       ->required();
@@ -135,20 +158,44 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
                    "Module to leave as it is, as in modules_to_not_convert; "
                    "may be given several times (C7)")
       ->type_name("NAME");
+  verb->add_option("--calibrate", c->prompts,
+                   "Static activation scales for fp8-tensor: the largest input "
+                   "of each linear over these prompts, which the unquantised "
+                   "model runs on the CPU. Lines {\"prompt\": \"text\"} or "
+                   "{\"prompt_ids\": [ids]}, or a plain text [dynamic scales]")
+      ->check(notEmpty())
+      ->type_name("FILE");
+  verb->add_option("--calibrate-tokens", c->maxTokens,
+                   "Tokens of the prompts to run at most; a prompt is cut into "
+                   "pieces of " +
+                       std::to_string(kCalibrationContext) + " [" +
+                       std::to_string(c->maxTokens) + "]")
+      ->check(isCount());
+  verb->add_option("--calibrate-dtype", c->dtype,
+                   "Activations of that run: bf16, f16 or f32 [the config's]")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
+      ->type_name("DTYPE");
   verb->add_option("--shard-gib", *shardGib,
                    "Largest file, in GiB; a tensor is never split [5]")
       ->check(CLI::PositiveNumber);
   verb->add_option("--threads", o->threads, "Threads [all]")->check(isCount());
-  verb->callback([o, block, shardGib, verb, &action] {
-    action = [o, block, shardGib, verb]() -> Status {
+  verb->callback([o, c, block, shardGib, verb, &action] {
+    action = [o, c, block, shardGib, verb]() -> Status {
       OCTET_TRY(parseBlock(*block, *o));
       if (verb->count("--block") && o->to != QuantizeTo::Block)
         return usageError("--block", "is for --to fp8-block");
+      for (const char *name : {"--calibrate-tokens", "--calibrate-dtype"})
+        if (verb->count(name) && c->prompts.empty())
+          return usageError(name, "is for --calibrate");
       double bytes = std::fmin(*shardGib * 0x1p30, 0x1p62);
       o->shardBytes = std::max<int64_t>(int64_t(bytes), 1);
-      if (isatty(STDERR_FILENO))
-        o->progress = printProgress;
-      return quantize(*o);
+      c->checkpoint = o->checkpoint;
+      c->threads = o->threads;
+      if (isatty(STDERR_FILENO)) {
+        o->progress = makeProgress("quantising");
+        c->progress = makeProgress("calibrating");
+      }
+      return quantize(*o, *c);
     };
   });
 }

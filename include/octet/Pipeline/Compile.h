@@ -34,6 +34,9 @@ struct CompileOptions {
   std::string dumpIR;    ///< folder for NN-PHASE.mlir files; empty: none
   bool remarks = false;  ///< print what was chosen and what was not
   bool progress = false; ///< one line a phase on stderr
+  bool notes = true;     ///< print the importer's notes; warnings always are
+  /// The program traces what each linear reads (octet-trace-inputs).
+  bool traceInputs = false;
 };
 
 /// Runs the phases and writes the output, a temporary first and then a rename.

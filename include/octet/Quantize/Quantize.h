@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Writes a checkpoint in FP8 from one in BF16, F16, F32 or GGUF: the weights of
-// all linears of the layers, with dynamic activations. lm_head, embeddings,
-// norms, routers and the indexer's head weights stay as they are (P1, P5, P9,
-// P12, P16). No LLVM.
+// all linears of the layers, with dynamic activations or, per tensor, a static
+// scale from calibration. lm_head, embeddings, norms, routers and the indexer's
+// head weights stay as they are (P1, P5, P9, P12, P16). No LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +20,7 @@
 #include <csignal>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ enum class QuantizeFormat {
   CompressedTensors ///< `float-quantized`
 };
 
+/// The largest absolute input of each linear by its path, over some prompts.
+using InputMaxima = std::map<std::string, float, std::less<>>;
+
 struct QuantizeOptions {
   std::string checkpoint; ///< a folder or a GGUF file
   std::string output;     ///< a folder that is not there, or empty
@@ -44,6 +48,10 @@ struct QuantizeOptions {
   int64_t shardBytes = int64_t(5)
                        << 30; ///< a file is closed before it grows over
   int threads = 0;            ///< 0: as many as the process may use
+  /// Null: activations are dynamic. Else they are static, for tensors only:
+  /// called once, when all that can be checked before has been, with an empty
+  /// folder for its own files that is removed afterwards.
+  std::function<Result<InputMaxima>(const std::string &scratch)> calibrate;
   /// Called with bytes of weights done and to do, from the calling thread.
   std::function<void(int64_t done, int64_t total)> progress;
   /// Set by a signal handler: the work ends with an error soon after.
@@ -63,11 +71,14 @@ struct QuantizeResult {
 ///
 /// Numbers: N2 and N3, of the weight's float32 values; `amax / 448` and `w / s`
 /// are true divisions, rounded to nearest even; scales are F32. Tensors that
-/// are not quantised are copied as stored; packed GGUF ones become BF16.
+/// are not quantised are copied as stored; packed GGUF ones become BF16. A
+/// static `input_scale` is `amax / 448` of the linear's own input (N3, W2); the
+/// shards of a fused module read one input and so have one scale (W9).
 ///
 /// \returns an input error: the output is there and not empty, the source is
 /// quantised already (C5), a weight that is no float or holds NaN or infinity,
-/// an ignored shard of a fused module (C8), nothing to quantise; a machine
+/// an ignored shard of a fused module (C8), nothing to quantise, an input that
+/// calibration did not see or that was only zeros, NaN or infinite; a machine
 /// error: the output cannot be written, or the work was interrupted.
 Result<QuantizeResult> quantizeCheckpoint(const QuantizeOptions &options);
 

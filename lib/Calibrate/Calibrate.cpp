@@ -1,0 +1,186 @@
+//===- Calibrate.cpp - What linears read, over some prompts ---------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "octet/Calibrate/Calibrate.h"
+#include "InputMaxima.h"
+#include "octet/Pipeline/Compile.h"
+#include "octet/Support/Escape.h"
+#include "octet/Text/Tokenizer.h"
+#include "runtime/cli/Session.h"
+#include "runtime/core/Engine.h"
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+using namespace octet;
+
+namespace {
+
+/// Rows of a step: enough to fill the products.
+constexpr int64_t kStepTokens = 512;
+
+/// One calibration: prompts in, maxima out.
+class Calibrator {
+public:
+  explicit Calibrator(const CalibrateOptions &options) : options(options) {}
+
+  Status open(const std::string &scratch);
+  Status run();
+  Calibration take();
+
+private:
+  bool isFull() const { return result.tokens >= options.maxTokens; }
+  Status checkInterrupted() const;
+  Result<std::vector<int32_t>> readIds(const rt::FilePrompt &prompt);
+  Status runPrompt(std::span<const int32_t> ids);
+  Status runPiece(std::span<const int32_t> ids);
+
+  const CalibrateOptions &options;
+  std::vector<rt::FilePrompt> prompts;
+  std::optional<rt::Payload> payload;
+  std::unique_ptr<rt::Model> model;
+  std::optional<rt::Engine> engine;
+  std::optional<Tokenizer> tokenizer;
+  InputMaximaSink sink;
+  Calibration result;
+};
+
+/// The prompts of the file: its lines, or all of it as one text.
+Result<std::vector<rt::FilePrompt>> readPrompts(const std::string &path) {
+  OCTET_TRY_ASSIGN(std::string text, rt::readTextFile(path));
+  size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == text.npos)
+    return inputError(escapePath(path),
+                      "is empty; lines {\"prompt\": \"text\"} or "
+                      "{\"prompt_ids\": [ids…]}, or a text, are needed");
+  if (text[first] == '{')
+    return rt::readPromptsFile(path);
+  rt::FilePrompt prompt;
+  prompt.subject = escapePath(path);
+  prompt.isText = true;
+  prompt.text = std::move(text);
+  return std::vector<rt::FilePrompt>{std::move(prompt)};
+}
+
+Status Calibrator::checkInterrupted() const {
+  if (options.interrupted && *options.interrupted)
+    return machineError("--calibrate", "interrupted; nothing is left behind");
+  return Status::success();
+}
+
+/// Compiles and maps the checkpoint. Prompts come first: they are soon read.
+Status Calibrator::open(const std::string &scratch) {
+  OCTET_TRY_ASSIGN(prompts, readPrompts(options.prompts));
+  CompileOptions compileOptions;
+  compileOptions.checkpoint = options.checkpoint;
+  compileOptions.output = scratch + "/program";
+  compileOptions.emit = EmitKind::Program;
+  compileOptions.notes = false;
+  compileOptions.traceInputs = true;
+  compileOptions.import.dtype = options.dtype;
+  compileOptions.import.maxSeqs = 1;
+  compileOptions.import.maxStepTokens = kStepTokens;
+  OCTET_TRY(compile(compileOptions));
+  OCTET_TRY_ASSIGN(payload, rt::Payload::open(compileOptions.output));
+  OCTET_TRY_ASSIGN(rt::Program program, rt::Program::load(*payload));
+  std::error_code ignored; // whoever made the folder removes it with all in it
+  std::filesystem::remove(compileOptions.output, ignored);
+  OCTET_TRY(checkInterrupted());
+
+  rt::LoadOptions loadOptions;
+  loadOptions.threads = options.threads;
+  OCTET_TRY_ASSIGN(model, rt::Model::load(std::move(program),
+                                          options.checkpoint, loadOptions));
+  for (const std::string &text : model->warnings())
+    std::cerr << "warning: " << text << '\n';
+  engine.emplace(*model, rt::EngineOptions{});
+  return Status::success();
+}
+
+Result<std::vector<int32_t>> Calibrator::readIds(const rt::FilePrompt &prompt) {
+  if (!prompt.isText)
+    return engine->checkVocabulary(prompt.ids, prompt.subject);
+  if (!tokenizer) {
+    std::optional<std::span<const std::byte>> text =
+        payload->section("tokenizer.json");
+    if (!text)
+      return inputError(prompt.subject,
+                        "is text, and the checkpoint has no tokenizer that can "
+                        "be used; lines {\"prompt_ids\": [ids…]} need none");
+    OCTET_TRY_ASSIGN(
+        tokenizer,
+        Tokenizer::fromJson(
+            {reinterpret_cast<const char *>(text->data()), text->size()},
+            escapePath(options.checkpoint) + ": tokenizer.json"));
+  }
+  OCTET_TRY_ASSIGN(std::vector<int32_t> ids,
+                   tokenizer->encode(prompt.text, /*addSpecial=*/true));
+  return engine->checkVocabulary(std::vector<int64_t>(ids.begin(), ids.end()),
+                                 prompt.subject);
+}
+
+/// One sequence from position 0, a step after the other. No logits are wanted.
+Status Calibrator::runPiece(std::span<const int32_t> ids) {
+  rt::Sequence sequence;
+  sequence.tokens.assign(ids.begin(), ids.end());
+  std::vector<float> none;
+  while (sequence.pending()) {
+    OCTET_TRY(checkInterrupted());
+    rt::Feed feed{&sequence, std::min(sequence.pending(), engine->chunk()),
+                  rt::Outputs::None};
+    OCTET_TRY(engine->step({&feed, 1}, none, &sink));
+    result.tokens += feed.count;
+    if (options.progress)
+      options.progress(result.tokens, options.maxTokens);
+  }
+  engine->release(sequence);
+  return Status::success();
+}
+
+Status Calibrator::runPrompt(std::span<const int32_t> ids) {
+  const int64_t context =
+      std::min(model->info().maxContext, kCalibrationContext);
+  while (!ids.empty() && !isFull()) {
+    size_t count = size_t(std::min(
+        {int64_t(ids.size()), context, options.maxTokens - result.tokens}));
+    OCTET_TRY(runPiece(ids.first(count)));
+    ids = ids.subspan(count);
+  }
+  result.all &= ids.empty();
+  ++result.prompts;
+  return Status::success();
+}
+
+Status Calibrator::run() {
+  for (const rt::FilePrompt &prompt : prompts) {
+    if (isFull()) {
+      result.all = false;
+      break;
+    }
+    OCTET_TRY_ASSIGN(std::vector<int32_t> ids, readIds(prompt));
+    OCTET_TRY(runPrompt(ids));
+  }
+  if (options.progress && !isFull())
+    options.progress(result.tokens, result.tokens);
+  return Status::success();
+}
+
+Calibration Calibrator::take() {
+  result.maxima = sink.take();
+  return std::move(result);
+}
+
+} // namespace
+
+Result<Calibration> octet::calibrate(const CalibrateOptions &options,
+                                     const std::string &scratch) {
+  Calibrator calibrator(options);
+  OCTET_TRY(calibrator.open(scratch));
+  OCTET_TRY(calibrator.run());
+  return calibrator.take();
+}
