@@ -25,6 +25,8 @@ CLI::Validator isCount();
 
 /// Adds `octet compile` to `app`.
 void addCompileCommand(CLI::App &app, Action &action);
+/// Adds `octet explain` to `app`.
+void addExplainCommand(CLI::App &app, Action &action);
 /// Adds `octet info` to `app`.
 void addInfoCommand(CLI::App &app, Action &action);
 /// Adds `octet quantize` to `app`.

@@ -94,6 +94,7 @@ int main(int argc, char **argv) {
   app.get_formatter()->column_width(34);
   Action action;
   addCompileCommand(app, action);
+  addExplainCommand(app, action);
   addInfoCommand(app, action);
   addQuantizeCommand(app, action);
   try {
