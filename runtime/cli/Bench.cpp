@@ -16,8 +16,10 @@
 
 #include "runtime/cli/Bench.h"
 #include "octet/Support/Escape.h"
+#include "runtime/api/Handles.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
+#include "runtime/core/Sampler.h"
 #include "runtime/cpu/Level.h"
 #include <algorithm>
 #include <cerrno>
@@ -68,34 +70,35 @@ BenchTimes BenchTimes::of(std::vector<double> seconds) {
 /// The shape that options and the program's limits allow. A default gives way
 /// to the limit, a number of the user's does not.
 static Result<BenchShape> chooseShape(const BenchOptions &options,
-                                      const CommonOptions &common,
-                                      const ProgramInfo &info) {
+                                      const CommonOptions &common) {
+  const octet_limits &limits = common.limits;
   BenchShape shape;
   shape.batch = common.batch ? common.batch : 1;
   shape.depth = options.depth;
   shape.repeat = options.repeat;
-  if (const int64_t most = std::min(info.maxSeqs, info.maxStepTokens);
+  if (const int64_t most =
+          std::min(limits.max_sequences, limits.max_step_tokens);
       shape.batch > most)
     return usageError("--batch",
                       fmt::format("{} sequences are more than the {} "
                                   "that a step was compiled for",
                                   shape.batch, most));
-  const int64_t room = info.maxContext - shape.depth;
+  const int64_t room = limits.max_context - shape.depth;
   if (room < 1)
     return usageError("--depth",
                       fmt::format("{} tokens leave no room in the context of "
                                   "{} that was compiled; {} would work",
-                                  shape.depth, info.maxContext,
-                                  info.maxContext - 1));
+                                  shape.depth, limits.max_context,
+                                  limits.max_context - 1));
   auto choose = [&](const char *option, int64_t wanted,
                     int64_t otherwise) -> Result<int64_t> {
     if (wanted <= room)
       return wanted ? wanted : std::min(otherwise, room);
-    return usageError(option,
-                      fmt::format("{} tokens after {} of --depth are "
-                                  "more than the context of {} that "
-                                  "was compiled; {} would work",
-                                  wanted, shape.depth, info.maxContext, room));
+    return usageError(option, fmt::format("{} tokens after {} of --depth are "
+                                          "more than the context of {} that "
+                                          "was compiled; {} would work",
+                                          wanted, shape.depth,
+                                          limits.max_context, room));
   };
   OCTET_TRY_ASSIGN(
       shape.promptLength,
@@ -117,11 +120,11 @@ public:
   }
 
   /// Puts `depth` tokens of each sequence into the cache.
-  Status fill() { return runPrompts(shape.depth, Outputs::None); }
+  Status fill() { return runPrompts(shape.depth, /*outputs=*/0); }
   /// Runs the prompts.
   Status prefill() {
     cut();
-    return runPrompts(shape.promptLength, Outputs::Last);
+    return runPrompts(shape.promptLength, /*outputs=*/1);
   }
   /// Back to the depth, with a token in the cache to follow.
   Status startDecode() {
@@ -133,20 +136,18 @@ public:
     feeds.clear();
     for (Sequence &s : sequences) {
       s.tokens.push_back(nextId());
-      feeds.push_back({&s, 1, Outputs::Last});
+      feeds.push_back({&s, 1, 1});
     }
+    logits.resize(feeds.size() * size_t(engine.model().info().vocab));
     return engine.step(feeds, logits);
   }
 
 private:
   void cut() {
-    // Pages stay: they are written again.
-    for (Sequence &s : sequences) {
-      s.tokens.resize(size_t(shape.depth));
-      s.cached = shape.depth;
-    }
+    for (Sequence &s : sequences)
+      engine.truncate(s, shape.depth);
   }
-  Status runPrompts(int64_t length, Outputs outputs) {
+  Status runPrompts(int64_t length, int64_t outputs) {
     for (Sequence &s : sequences) {
       for (int64_t i = 0; i < length; ++i)
         s.tokens.push_back(nextId());
@@ -340,12 +341,13 @@ static Result<double> startProcess(const Model &model,
 static Status measureFirstToken(Session &session, const CommonOptions &common,
                                 BenchReport &report) {
   BenchShape shape;
-  shape.promptLength = std::min(kFirstPrompt, session.model->info().maxContext);
+  LoadedModel &loaded = *session.model->loaded;
+  shape.promptLength = std::min(kFirstPrompt, session.limits.max_context);
   {
-    BenchRun run(*session.engine, shape);
+    BenchRun run(loaded.engine, shape);
     OCTET_TRY(run.prefill());
   }
-  if (const RandomWeights *random = session.model->randomWeights()) {
+  if (const RandomWeights *random = loaded.model->randomWeights()) {
     report.firstTokenOwn = true;
     report.drawSeconds = random->seconds();
     report.firstToken = secondsSince(kProcessStart) - random->seconds();
@@ -353,7 +355,7 @@ static Status measureFirstToken(Session &session, const CommonOptions &common,
   }
   std::vector<double> seconds;
   for (int i = 0; i < kFirstTokenRuns; ++i) {
-    OCTET_TRY_ASSIGN(double taken, startProcess(*session.model, common));
+    OCTET_TRY_ASSIGN(double taken, startProcess(*loaded.model, common));
     seconds.push_back(taken);
   }
   report.firstToken = BenchTimes::of(std::move(seconds)).median;
@@ -393,16 +395,15 @@ static std::string today() {
   return text;
 }
 
-Status rt::benchVerb(Program program, const CommonOptions &common,
-                     const BenchOptions &options) {
+Status rt::benchVerb(const CommonOptions &common, const BenchOptions &options) {
   BenchReport report;
-  if (!program.info.isModule) {
-    OCTET_TRY_ASSIGN(report.shape, chooseShape(options, common, program.info));
+  if (common.limits.module_in == 0) {
+    OCTET_TRY_ASSIGN(report.shape, chooseShape(options, common));
   }
   OCTET_TRY_ASSIGN(Session session,
-                   openSession(std::move(program), common, "bench",
-                               /*wantsModule=*/false));
-  Model &model = *session.model;
+                   openSession(common, "bench", /*wantsModule=*/false));
+  LoadedModel &loaded = *session.model->loaded;
+  Model &model = *loaded.model;
   ThreadPool &pool = model.threadPool();
   const ProgramInfo &info = model.info();
   const BenchShape &shape = report.shape;
@@ -419,7 +420,7 @@ Status rt::benchVerb(Program program, const CommonOptions &common,
   report.readBefore = report.readBest = probe.measure(pool, kProbePasses);
   {
     progress.show("filling the cache");
-    BenchRun run(*session.engine, shape);
+    BenchRun run(loaded.engine, shape);
     OCTET_TRY(run.fill());
     OCTET_TRY(measurePrefill(run, model, shape, report.prefill, progress));
     OCTET_TRY(measureDecode(run, model, probe, shape, report.decode,

@@ -11,7 +11,6 @@
 #include "octet/Support/MappedFiles.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
-#include "runtime/core/Payload.h"
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -133,22 +132,22 @@ static void addRun(CLI::App &app, Options &o) {
       ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
   verb->add_flag("--ignore-eos", run.generate.ignoreEos,
                  "Go on after an end-of-sequence id");
-  SamplerOptions &s = run.generate.sampler;
+  octet_sampler_options &s = run.generate.sampler;
   verb->add_option("--temperature", s.temperature,
                    "Divides the logits; 0 takes the largest (greedy)")
       ->type_name("T")
       ->capture_default_str()
       ->check(realRange(0.0f, 1e6f));
-  verb->add_option("--top-k", s.topK, "Draw from the K largest logits; 0: all")
+  verb->add_option("--top-k", s.top_k, "Draw from the K largest logits; 0: all")
       ->type_name("K")
       ->capture_default_str()
       ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
-  verb->add_option("--top-p", s.topP,
+  verb->add_option("--top-p", s.top_p,
                    "Draw from the fewest tokens of this much probability")
       ->type_name("P")
       ->capture_default_str()
       ->check(realRange(0.0f, 1.0f));
-  verb->add_option("--min-p", s.minP,
+  verb->add_option("--min-p", s.min_p,
                    "Draw from tokens of at least this fraction of the largest "
                    "probability")
       ->type_name("P")
@@ -301,7 +300,7 @@ static void addInfo(CLI::App &app, Options &o) {
 
 /// The program to run, and the arguments after it.
 struct Invocation {
-  Payload payload;
+  Owned<octet_file> file;
   std::string name; ///< for --help
   std::vector<std::string> arguments;
 };
@@ -333,35 +332,36 @@ static Status checkVerb(const std::vector<std::string> &arguments) {
 static Result<Invocation> findProgram(int argc, char **argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   std::string self = argc ? argv[0] : "octet-run";
-  OCTET_TRY_ASSIGN(std::optional<Payload> own, Payload::findOwn());
+  OCTET_TRY_ASSIGN(Owned<octet_file> own,
+                   make<octet_file>(octet_file_open_own));
   if (own)
-    return Invocation{std::move(*own), self, std::move(arguments)};
+    return Invocation{std::move(own), self, std::move(arguments)};
   if (arguments.empty() || arguments[0].starts_with("-"))
     return usageError(self, "no program given; it is used as 'octet-run "
                             "PROGRAM VERB ...'");
-  std::string file = arguments[0];
+  const std::string path = arguments[0];
   // An executable that was cut short has become a bare runner.
-  if (isVerb(file) && access(file.c_str(), F_OK) != 0)
+  if (isVerb(path) && access(path.c_str(), F_OK) != 0)
     return inputError(self, "it carries no program: a bare runner, or an "
                             "executable that was cut short");
   arguments.erase(arguments.begin());
-  OCTET_TRY_ASSIGN(Payload payload, Payload::open(file));
-  return Invocation{std::move(payload), self + " " + file,
-                    std::move(arguments)};
+  OCTET_TRY_ASSIGN(Owned<octet_file> file,
+                   make<octet_file>(octet_file_open, path.c_str()));
+  return Invocation{std::move(file), self + " " + path, std::move(arguments)};
 }
 
-static Status dispatch(const CLI::App &app, Program program, const Options &o) {
+static Status dispatch(const CLI::App &app, const Options &o) {
   if (app.got_subcommand("run"))
-    return runVerb(std::move(program), o.common, o.run);
+    return runVerb(o.common, o.run);
   if (app.got_subcommand("logits"))
-    return logitsVerb(std::move(program), o.common, o.logits);
+    return logitsVerb(o.common, o.logits);
   if (app.got_subcommand("eval"))
-    return evalVerb(std::move(program), o.common, o.eval);
+    return evalVerb(o.common, o.eval);
   if (app.got_subcommand("score"))
-    return scoreVerb(std::move(program), o.common, o.score);
+    return scoreVerb(o.common, o.score);
   if (app.got_subcommand("bench"))
-    return benchVerb(std::move(program), o.common, o.bench);
-  return infoVerb(program, o.common, o.infoJson);
+    return benchVerb(o.common, o.bench);
+  return infoVerb(o.common, o.infoJson);
 }
 
 static constexpr char kRunnerHelp[] =
@@ -413,7 +413,7 @@ static Status runChecked(int argc, char **argv) {
   Invocation &invocation = *found;
 
   Options options;
-  options.common.payload = &invocation.payload;
+  options.common.file = invocation.file.get();
   CLI::App app("A model compiled by Octet. Results go to stdout or -o, errors "
                "and progress to stderr.\nExit status: 0 good, 1 wrong input, 2 "
                "wrong usage, 3 a fault of Octet's.",
@@ -445,8 +445,10 @@ static Status runChecked(int argc, char **argv) {
     return tokenizeVerb(options.common, options.tokenize);
   if (app.got_subcommand("detokenize"))
     return detokenizeVerb(options.common, options.tokenize);
-  OCTET_TRY_ASSIGN(Program program, Program::load(invocation.payload));
-  return dispatch(app, std::move(program), options);
+  octet_limits &limits = options.common.limits;
+  octet_limits_init(&limits, sizeof(limits));
+  OCTET_TRY(call(octet_file_limits, options.common.file, &limits));
+  return dispatch(app, options);
 }
 
 int rt::runCommandLine(int argc, char **argv) {

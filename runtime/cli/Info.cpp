@@ -6,11 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
-#include "runtime/cpu/Level.h"
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -28,23 +26,6 @@ static std::string text(const json &info, const char *key) {
 
 /// The info without the tensor table, which is long, and with what the runtime
 /// adds.
-static json summary(const Program &program) {
-  const ProgramInfo &info = program.info;
-  json object = info.json;
-  object.erase("tensors");
-  object["tensor_count"] = info.tensors.size();
-  object["driver"] = nullptr; // The CPU target needs none.
-  int level = detectLevel();
-  object["simd"] = level < 0 ? json() : json(levelName(level));
-  object["memory"]["arena"] = program.abi->arena_bytes;
-  // By what the runtime will take, whatever the compiler noted.
-  const KvInfo &kv = info.kv;
-  int64_t perToken =
-      2 * kv.layers * kv.kvHeads * kv.headDim * elementBytes(kv.type);
-  object["memory"]["kv_per_token"] = perToken;
-  return object;
-}
-
 static std::string describeDecisions(const json &info) {
   auto it = info.find("decisions");
   if (it == info.end() || !it->is_array() || it->empty())
@@ -59,49 +40,56 @@ static std::string describeDecisions(const json &info) {
   return out;
 }
 
-Status rt::infoVerb(const Program &program, const CommonOptions &,
-                    bool asJson) {
-  const ProgramInfo &info = program.info;
-  json object = summary(program);
+/// A list of words; "-" if there are none.
+static std::string describeWords(const json &list) {
+  std::vector<std::string> words;
+  if (list.is_array())
+    for (const json &word : list)
+      if (word.is_string())
+        words.push_back(word.get<std::string>());
+  return words.empty() ? "-"
+                       : escapeName(fmt::format("{}", fmt::join(words, ", ")));
+}
+
+Status rt::infoVerb(const CommonOptions &common, bool asJson) {
+  OCTET_TRY_ASSIGN(json object, programInfo(common));
   if (asJson)
     return print(dumpJson(object) + "\n");
 
+  const octet_limits &limits = common.limits;
+  const bool isModule = limits.module_in > 0;
   std::string out;
   auto line = [&](std::string_view key, const std::string &value) {
     out += fmt::format("{:<16}{}\n", key, value);
   };
   line("octet", text(object, "octet"));
   line("architecture", text(object, "architecture"));
-  if (info.isModule)
-    line("module", fmt::format("{} ({} -> {})", escapeName(info.modulePath),
-                               info.moduleIn, info.moduleOut));
-  line("target", text(object, "target"));
-  line("numerics", text(object, "numerics"));
-  line("dtype", text(object, "dtype"));
-  line("checkpoint", text(object, "checkpoint"));
-  line("tensors",
-       fmt::format("{}, hash {}", info.tensors.size(), escapeName(info.hash)));
-  if (!info.isModule)
+  if (isModule)
+    line("module", fmt::format("{} ({} -> {})", text(object["module"], "path"),
+                               limits.module_in, limits.module_out));
+  for (const char *key : {"target", "numerics", "dtype", "checkpoint"})
+    line(key, text(object, key));
+  line("tensors", fmt::format("{}, hash {}", text(object, "tensor_count"),
+                              text(object, "hash")));
+  if (!isModule)
     line("model", fmt::format("{} layers, hidden {}, vocabulary {}",
                               text(object, "layers"), text(object, "hidden"),
-                              info.vocab));
-  if (info.kv.layers)
+                              limits.vocab));
+  if (auto kv = object.find("kv");
+      kv != object.end() && kv->is_object() && (*kv)["layers"] != 0)
     line("kv cache",
          fmt::format("{} layers of {} heads x {} {}, {} bytes a token",
-                     info.kv.layers, info.kv.kvHeads, info.kv.headDim,
-                     text(object["kv"], "type"),
+                     text(*kv, "layers"), text(*kv, "kv_heads"),
+                     text(*kv, "head_dim"), text(*kv, "type"),
                      text(object["memory"], "kv_per_token")));
-  line("limits",
-       fmt::format("context {} tokens, {} sequences and {} tokens "
-                   "a step",
-                   info.maxContext, info.maxSeqs, info.maxStepTokens));
+  line("limits", fmt::format("context {} tokens, {} sequences and {} tokens "
+                             "a step",
+                             limits.max_context, limits.max_sequences,
+                             limits.max_step_tokens));
   line("memory", fmt::format("weights {} bytes, intermediate values {} bytes",
                              text(object["memory"], "weights"),
-                             program.abi->arena_bytes));
-  line("traces",
-       info.traces.empty()
-           ? "-"
-           : escapeName(fmt::format("{}", fmt::join(info.traces, ", "))));
+                             text(object["memory"], "arena")));
+  line("traces", describeWords(object["traces"]));
   line("simd", text(object, "simd") + " on this machine");
   line("driver", "none needed");
   return print(out + describeDecisions(object));

@@ -21,12 +21,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "octet/Numerics/Numerics.h"
 #include "octet/Support/Escape.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include <algorithm>
-#include <cstring>
 #include <fmt/format.h>
 #include <map>
 #include <set>
@@ -46,22 +44,24 @@ struct TracedTensor {
 /// One prompt and all that is collected for it.
 struct Prompt {
   std::string name;
-  Sequence sequence;
+  std::vector<int32_t> ids;
+  Owned<octet_seq> sequence; ///< while its group runs
   std::vector<int32_t> force;
   bool forced = false;
-  int64_t length = 0;
+  int64_t rows = 0; ///< of decodeLogits
   std::vector<float> logits;
   std::vector<float> decodeLogits;
   std::vector<int64_t> greedy;
   std::map<std::string, TracedTensor> traces;
 
-  int64_t decodeRows(int64_t decode) const {
-    return forced ? int64_t(force.size()) : decode;
-  }
+  int64_t length() const { return int64_t(ids.size()); }
+  /// Whether the token after row `number` runs; the last one's row would be
+  /// one more.
+  bool isFed(size_t number) const { return int64_t(number) + 1 < rows; }
 };
 
 /// Deals the rows of a step's traces out to the prompts they belong to.
-class TraceCollector : public TraceSink {
+class TraceCollector {
 public:
   explicit TraceCollector(std::set<std::string> words)
       : words(std::move(words)) {}
@@ -74,29 +74,33 @@ public:
       total += count;
   }
 
-  void trace(const char *name, int64_t index, int32_t type, int64_t rows,
-             int64_t cols, const void *data) override {
-    std::string_view full = name;
-    // `hidden` selects hidden and hidden_norm, `router` router.topk_ids.
-    std::string word(full.substr(0, full.find_first_of("._")));
-    if (!words.count(word) && !words.count(std::string(full)))
-      return;
-    if (rows != total) {
-      if (status.ok())
-        status = internalError(
-            "logits", fmt::format("trace {} has {} rows in a step of {}",
-                                  quoteName(name), rows, total));
-      return;
-    }
-    int64_t row = 0;
-    for (auto &[prompt, count] : owners) {
-      append(prompt->traces[key(full, index)], type, cols, row, count, data);
-      row += count;
-    }
+  /// An octet_trace_fn of a TraceCollector.
+  static void collect(void *user, const octet_trace *trace) {
+    static_cast<TraceCollector *>(user)->add(*trace);
   }
   Status status;
 
 private:
+  void add(const octet_trace &trace) {
+    std::string_view full = trace.name;
+    // `hidden` selects hidden and hidden_norm, `router` router.topk_ids.
+    std::string word(full.substr(0, full.find_first_of("._")));
+    if (!words.count(word) && !words.count(std::string(full)))
+      return;
+    if (trace.rows != total) {
+      if (status.ok())
+        status = internalError(
+            "logits", fmt::format("trace {} has {} rows in a step of {}",
+                                  quoteName(full), trace.rows, total));
+      return;
+    }
+    int64_t row = 0;
+    for (auto &[prompt, count] : owners) {
+      append(prompt->traces[key(full, trace.index)], trace, row, count);
+      row += count;
+    }
+  }
+
   /// Puts the index after the first component of the name.
   static std::string key(std::string_view name, int64_t index) {
     if (index < 0 || name == "hidden_norm")
@@ -105,36 +109,17 @@ private:
     return fmt::format("{}.{}{}", name.substr(0, dot), index, name.substr(dot));
   }
 
-  static void append(TracedTensor &out, int32_t type, int64_t cols, int64_t row,
-                     int64_t count, const void *data) {
-    out.integer = type == OCTET_I32;
-    out.cols = cols;
-    const char *bytes =
-        static_cast<const char *>(data) + row * cols * elementBytes(type);
-    for (int64_t i = 0; i < count * cols; ++i) {
-      const char *p = bytes + i * elementBytes(type);
-      auto load = [p](auto value) {
-        std::memcpy(&value, p, sizeof(value));
-        return value;
-      };
-      switch (type) {
-      case OCTET_F32:
-        out.floats.push_back(load(float()));
-        break;
-      case OCTET_BF16:
-        out.floats.push_back(decodeBF16(load(uint16_t())));
-        break;
-      case OCTET_F16:
-        out.floats.push_back(decodeF16(load(uint16_t())));
-        break;
-      case OCTET_E4M3:
-        out.floats.push_back(decodeE4M3(load(uint8_t())));
-        break;
-      case OCTET_I32:
-        out.integers.push_back(load(int32_t()));
-        break;
-      }
-    }
+  static void append(TracedTensor &out, const octet_trace &trace, int64_t row,
+                     int64_t count) {
+    out.integer = trace.integers != nullptr;
+    out.cols = trace.cols;
+    const int64_t begin = row * trace.cols, end = begin + count * trace.cols;
+    if (trace.integers)
+      out.integers.insert(out.integers.end(), trace.integers + begin,
+                          trace.integers + end);
+    else
+      out.floats.insert(out.floats.end(), trace.floats + begin,
+                        trace.floats + end);
   }
 
   std::set<std::string> words;
@@ -145,10 +130,14 @@ private:
 
 /// The words of --trace, checked against those that any program may have.
 static Result<std::set<std::string>>
-traceWords(const std::vector<std::string> &given, const ProgramInfo &info) {
-  std::set<std::string> known{"hidden", "router", "dsa"};
-  known.insert(info.traces.begin(), info.traces.end());
-  std::set<std::string> words;
+traceWords(const std::vector<std::string> &given, const CommonOptions &common) {
+  std::set<std::string> words, known{"hidden", "router", "dsa"};
+  if (given.empty())
+    return words;
+  OCTET_TRY_ASSIGN(nlohmann::json info, programInfo(common));
+  for (const nlohmann::json &name : info["traces"])
+    if (name.is_string())
+      known.insert(name.get<std::string>());
   for (const std::string &word : given) {
     if (!known.count(word)) {
       std::string names;
@@ -164,22 +153,20 @@ traceWords(const std::vector<std::string> &given, const ProgramInfo &info) {
 
 /// Pairs each NAME with its NAME.force.
 static Result<std::vector<Prompt>>
-readPrompts(const std::string &path, const Engine &engine, int64_t decode) {
+readPrompts(const std::string &path, const Session &session, int64_t decode) {
   OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readIdsFile(path));
   std::vector<Prompt> prompts;
   std::map<std::string, std::vector<int32_t>> forces;
   for (NamedIds &entry : entries) {
     const std::string subject = path + ": " + quoteName(entry.name);
     if (entry.name.ends_with(".force")) {
-      OCTET_TRY_ASSIGN(auto ids, engine.checkVocabulary(entry.ids, subject));
+      OCTET_TRY_ASSIGN(auto ids, session.checkVocabulary(entry.ids, subject));
       forces[entry.name.substr(0, entry.name.size() - 6)] = std::move(ids);
       continue;
     }
-    OCTET_TRY_ASSIGN(auto ids, engine.checkIds(entry.ids, subject));
     Prompt prompt;
+    OCTET_TRY_ASSIGN(prompt.ids, session.checkIds(entry.ids, subject));
     prompt.name = entry.name;
-    prompt.length = int64_t(ids.size());
-    prompt.sequence.tokens = std::move(ids);
     prompts.push_back(std::move(prompt));
   }
   for (Prompt &prompt : prompts) {
@@ -188,13 +175,14 @@ readPrompts(const std::string &path, const Engine &engine, int64_t decode) {
       prompt.forced = true;
       forces.erase(it);
     }
+    prompt.rows = prompt.forced ? int64_t(prompt.force.size()) : decode;
     // The last row's token is not fed. Neither number is beyond 2^31, the
     // longest context and the largest --decode, so the sum is exact; a file of
     // 2^31 forced ids is beyond kMaxJsonBytes.
-    const int64_t fed = std::max<int64_t>(prompt.decodeRows(decode) - 1, 0);
-    OCTET_TRY(engine.checkLength(prompt.length + fed,
-                                 path + ": " + quoteName(prompt.name) +
-                                     " with the tokens after it"));
+    const int64_t fed = std::max<int64_t>(prompt.rows - 1, 0);
+    OCTET_TRY(session.checkLength(prompt.length() + fed,
+                                  path + ": " + quoteName(prompt.name) +
+                                      " with the tokens after it"));
   }
   if (!forces.empty())
     return inputError(path, quoteName(forces.begin()->first + ".force") +
@@ -203,32 +191,50 @@ readPrompts(const std::string &path, const Engine &engine, int64_t decode) {
   return prompts;
 }
 
+/// Runs entries; `logits` becomes their rows.
+static Status runStep(const Session &session,
+                      std::span<const octet_entry> entries,
+                      std::vector<float> &logits) {
+  int64_t rows = 0;
+  for (const octet_entry &entry : entries)
+    rows += entry.outputs;
+  logits.resize(size_t(rows * session.limits.vocab));
+  return call(octet_step, session.model.get(), entries.data(), entries.size(),
+              logits.data(), int64_t(logits.size()));
+}
+
 /// Runs the prompts of a group side by side, every position with its logits.
-static Status prefillGroup(std::span<Prompt> group, Engine &engine,
+static Status prefillGroup(std::span<Prompt> group, const Session &session,
                            TraceCollector *traces) {
-  const int64_t budget = engine.model().info().maxStepTokens;
-  const size_t vocab = size_t(engine.model().info().vocab);
+  const size_t vocab = size_t(session.limits.vocab);
+  for (Prompt &prompt : group) {
+    OCTET_TRY_ASSIGN(prompt.sequence,
+                     make<octet_seq>(octet_seq_create, session.model.get()));
+    OCTET_TRY(call(octet_seq_append, prompt.sequence.get(), prompt.ids.data(),
+                   prompt.ids.size()));
+  }
   std::vector<float> logits;
   for (;;) {
-    std::vector<Feed> feeds;
+    std::vector<octet_entry> entries;
     std::vector<std::pair<Prompt *, int64_t>> owners;
-    int64_t left = budget;
+    int64_t left = session.limits.max_step_tokens;
     for (Prompt &prompt : group) {
-      int64_t count =
-          std::min({prompt.sequence.pending(), engine.chunk(), left});
+      octet_seq *seq = prompt.sequence.get();
+      const int64_t count =
+          std::min({octet_seq_pending(seq), session.chunk, left});
       if (count == 0)
         continue;
-      feeds.push_back({&prompt.sequence, count, Outputs::All});
+      entries.push_back({seq, count, count});
       owners.push_back({&prompt, count});
       left -= count;
     }
-    if (feeds.empty())
+    if (entries.empty())
       return Status::success();
     if (traces)
       traces->expect(owners);
-    OCTET_TRY(engine.step(feeds, logits, traces));
+    OCTET_TRY(runStep(session, entries, logits));
     if (traces)
-      OCTET_TRY(traces->status);
+      OCTET_TRY(std::exchange(traces->status, Status()));
     auto row = logits.begin();
     for (auto &[prompt, count] : owners) {
       prompt->logits.insert(prompt->logits.end(), row, row + count * vocab);
@@ -237,38 +243,49 @@ static Status prefillGroup(std::span<Prompt> group, Engine &engine,
   }
 }
 
+/// Takes a row of decode logits and appends the token that follows.
+static Status takeRow(Prompt &prompt, std::span<const float> row) {
+  prompt.decodeLogits.insert(prompt.decodeLogits.end(), row.begin(), row.end());
+  int32_t best = -1;
+  Status drawn = call(octet_sample, row.data(), int64_t(row.size()),
+                      static_cast<const octet_sampler_options *>(nullptr),
+                      uint64_t(0), uint64_t(0),
+                      static_cast<const int32_t *>(nullptr), size_t(0), &best);
+  // Without a finite logit there is no argmax; 0 keeps the ids in range.
+  if (!drawn.ok() && drawn.info().kind != ErrorKind::Input)
+    return drawn;
+  const size_t number = prompt.greedy.size();
+  prompt.greedy.push_back(best);
+  if (prompt.isFed(number)) {
+    const int32_t next =
+        prompt.forced ? prompt.force[number] : std::max(best, 0);
+    return call(octet_seq_append, prompt.sequence.get(), &next, size_t(1));
+  }
+  return Status::success();
+}
+
 /// Feeds one token of each prompt a step until each has its rows.
-static Status decodeGroup(std::span<Prompt> group, Engine &engine,
-                          int64_t decode) {
-  const size_t vocab = size_t(engine.model().info().vocab);
-  auto take = [&](Prompt &prompt, std::span<const float> row) {
-    prompt.decodeLogits.insert(prompt.decodeLogits.end(), row.begin(),
-                               row.end());
-    int32_t best = argmax(row);
-    size_t number = prompt.greedy.size();
-    prompt.greedy.push_back(best);
-    // Without a finite logit there is no argmax; 0 keeps the ids in range.
-    prompt.sequence.tokens.push_back(prompt.forced ? prompt.force[number]
-                                                   : std::max(best, 0));
-  };
+static Status decodeGroup(std::span<Prompt> group, const Session &session) {
+  const size_t vocab = size_t(session.limits.vocab);
   for (Prompt &prompt : group)
-    if (prompt.decodeRows(decode) > 0)
-      take(prompt, std::span(prompt.logits).last(vocab));
+    if (prompt.rows > 0)
+      OCTET_TRY(takeRow(prompt, std::span(prompt.logits).last(vocab)));
 
   std::vector<float> logits;
   for (;;) {
-    std::vector<Feed> feeds;
+    std::vector<octet_entry> entries;
     std::vector<Prompt *> owners;
     for (Prompt &prompt : group)
-      if (int64_t(prompt.greedy.size()) < prompt.decodeRows(decode)) {
-        feeds.push_back({&prompt.sequence, 1, Outputs::Last});
+      if (int64_t(prompt.greedy.size()) < prompt.rows) {
+        entries.push_back({prompt.sequence.get(), 1, 1});
         owners.push_back(&prompt);
       }
-    if (feeds.empty())
+    if (entries.empty())
       return Status::success();
-    OCTET_TRY(engine.step(feeds, logits));
+    OCTET_TRY(runStep(session, entries, logits));
     for (size_t i = 0; i < owners.size(); ++i)
-      take(*owners[i], std::span(logits).subspan(i * vocab, vocab));
+      OCTET_TRY(
+          takeRow(*owners[i], std::span(logits).subspan(i * vocab, vocab)));
   }
 }
 
@@ -285,7 +302,7 @@ static Status writeOutput(const std::string &path,
     tensors.push_back({std::move(name), type, std::move(shape), data});
   };
   for (const Prompt &p : prompts) {
-    add(p.name + ".logits", StoredType::F32, {p.length, vocab},
+    add(p.name + ".logits", StoredType::F32, {p.length(), vocab},
         bytesOf(p.logits));
     if (int64_t n = int64_t(p.greedy.size())) {
       add(p.name + ".decode_logits", StoredType::F32, {n, vocab},
@@ -294,35 +311,36 @@ static Status writeOutput(const std::string &path,
     }
     for (const auto &[key, t] : p.traces)
       add(p.name + "." + key, t.integer ? StoredType::I64 : StoredType::F32,
-          {p.length, t.cols},
+          {p.length(), t.cols},
           t.integer ? bytesOf(t.integers) : bytesOf(t.floats));
   }
   return writeSafetensors(path, tensors);
 }
 
-Status rt::logitsVerb(Program program, const CommonOptions &common,
+Status rt::logitsVerb(const CommonOptions &common,
                       const LogitsOptions &options) {
   OCTET_TRY_ASSIGN(Session session,
-                   openSession(std::move(program), common, "logits",
-                               /*wantsModule=*/false));
-  Engine &engine = *session.engine;
+                   openSession(common, "logits", /*wantsModule=*/false));
   OCTET_TRY_ASSIGN(std::set<std::string> words,
-                   traceWords(options.traces, session.model->info()));
+                   traceWords(options.traces, common));
   OCTET_TRY_ASSIGN(std::vector<Prompt> prompts,
-                   readPrompts(options.idsFile, engine, options.decode));
+                   readPrompts(options.idsFile, session, options.decode));
   // One prompt a step unless --batch asks for more.
-  const size_t together = common.batch ? size_t(engine.batch()) : 1;
+  const size_t together = common.batch ? size_t(session.batch) : 1;
   TraceCollector collector(words);
+  TraceCollector *traces = words.empty() ? nullptr : &collector;
   Progress progress;
   for (size_t begin = 0; begin < prompts.size(); begin += together) {
     progress.show(fmt::format("{} of {} prompts", begin, prompts.size()));
     std::span<Prompt> group(prompts.data() + begin,
                             std::min(together, prompts.size() - begin));
-    OCTET_TRY(
-        prefillGroup(group, engine, words.empty() ? nullptr : &collector));
-    OCTET_TRY(decodeGroup(group, engine, options.decode));
+    octet_model_set_trace(session.model.get(),
+                          traces ? TraceCollector::collect : nullptr, traces);
+    OCTET_TRY(prefillGroup(group, session, traces));
+    octet_model_set_trace(session.model.get(), nullptr, nullptr);
+    OCTET_TRY(decodeGroup(group, session));
     for (Prompt &prompt : group)
-      engine.release(prompt.sequence);
+      prompt.sequence.reset();
   }
-  return writeOutput(options.output, prompts, session.model->info().vocab);
+  return writeOutput(options.output, prompts, session.limits.vocab);
 }

@@ -65,13 +65,13 @@ static std::string idLine(const Completion &c, bool withLogProbs) {
 }
 
 /// After the text of a completion: its tokens, a line each.
-static std::string tokenLines(const Tokenizer &tokenizer, const Completion &c) {
+static std::string tokenLines(const octet_tokenizer *tokenizer,
+                              const Completion &c) {
   std::string lines;
   for (size_t i = 0; i < c.ids.size(); ++i)
-    lines += fmt::format(
-        "{} {:.4f}\n",
-        dumpJson(std::string(tokenizer.token(c.ids[i]).value_or(""))),
-        c.logProbs[i].logProb);
+    lines += fmt::format("{} {:.4f}\n",
+                         dumpJson(std::string(tokenOf(tokenizer, c.ids[i]))),
+                         c.logProbs[i].logProb);
   return lines;
 }
 
@@ -87,22 +87,22 @@ struct Prompts {
 };
 } // namespace
 
-static Result<std::vector<int32_t>> encodePrompt(const FilePrompt &prompt,
-                                                 const Tokenizer &tokenizer,
-                                                 const Engine &engine) {
+static Result<std::vector<int32_t>>
+encodePrompt(const FilePrompt &prompt, const octet_tokenizer *tokenizer,
+             const Session &session) {
   OCTET_TRY_ASSIGN(
       std::vector<int32_t> ids,
-      tokenizer.encode(prompt.text, /*addSpecial=*/!prompt.isWhole));
-  return engine.checkIds(std::vector<int64_t>(ids.begin(), ids.end()),
-                         prompt.subject);
+      encode(tokenizer, prompt.text, /*addSpecial=*/!prompt.isWhole));
+  return session.checkIds(std::vector<int64_t>(ids.begin(), ids.end()),
+                          prompt.subject);
 }
 
 /// The prompts of the command line or file, checked. `tokenizer` is opened if a
 /// prompt is text.
 static Result<Prompts> readPrompts(const RunOptions &options,
                                    const CommonOptions &common,
-                                   const Engine &engine,
-                                   std::optional<Tokenizer> &tokenizer) {
+                                   const Session &session,
+                                   Owned<octet_tokenizer> &tokenizer) {
   std::vector<FilePrompt> given;
   for (const std::string &text : options.prompts)
     given.push_back({"--prompt", true, {}, text, false});
@@ -123,19 +123,19 @@ static Result<Prompts> readPrompts(const RunOptions &options,
       OCTET_TRY_ASSIGN(tokenizer, openTokenizer(common));
     }
     OCTET_TRY_ASSIGN(
-        auto ids, prompt.isText ? encodePrompt(prompt, *tokenizer, engine)
-                                : engine.checkIds(prompt.ids, prompt.subject));
+        auto ids, prompt.isText ? encodePrompt(prompt, tokenizer.get(), session)
+                                : session.checkIds(prompt.ids, prompt.subject));
     prompts.ids.push_back(std::move(ids));
   }
   return prompts;
 }
 
 static Result<std::vector<int32_t>>
-readIdSet(const std::string &text, const char *option, const Engine &engine) {
+readIdSet(const std::string &text, const char *option, const Session &session) {
   if (text.empty())
     return std::vector<int32_t>();
   OCTET_TRY_ASSIGN(auto ids, parseIds(text, option));
-  return engine.checkVocabulary(ids, option);
+  return session.checkVocabulary(ids, option);
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,7 +148,7 @@ namespace {
 class Printer {
 public:
   Printer(const Prompts &prompts, const RunOptions &options,
-          const Tokenizer *tokenizer)
+          const octet_tokenizer *tokenizer)
       : prompts(prompts), options(options), tokenizer(tokenizer),
         asText(prompts.anyText && !options.json) {}
 
@@ -157,6 +157,8 @@ public:
     if (!tokenizer)
       return false;
     bool stop = stream(number).push(id);
+    if (output.ok())
+      output = stream(number).takeStatus();
     if (asText && number == printed)
       write(std::string(stream(number).takeFresh()));
     return stop || !output.ok();
@@ -191,7 +193,7 @@ private:
     auto it = streams.find(number);
     if (it == streams.end())
       it = streams
-               .emplace(number, TextStream(*tokenizer, prompts.ids[number],
+               .emplace(number, TextStream(tokenizer, prompts.ids[number],
                                            options.stops))
                .first;
     return it->second;
@@ -210,12 +212,12 @@ private:
       return idLine(completion, withLogProbs);
     std::string rest(stream(number).takeFresh());
     rest += '\n';
-    return withLogProbs ? rest + tokenLines(*tokenizer, completion) : rest;
+    return withLogProbs ? rest + tokenLines(tokenizer, completion) : rest;
   }
 
   const Prompts &prompts;
   const RunOptions &options;
-  const Tokenizer *tokenizer;
+  const octet_tokenizer *tokenizer;
   bool asText;
   Progress progress;
   std::map<size_t, TextStream> streams;
@@ -237,39 +239,37 @@ static Status checkOptions(const RunOptions &options) {
   return Status::success();
 }
 
-Status rt::runVerb(Program program, const CommonOptions &common,
-                   const RunOptions &options) {
+Status rt::runVerb(const CommonOptions &common, const RunOptions &options) {
   OCTET_TRY(checkOptions(options));
   // --json gives the text of prompts given as ids too, where it can. A large
   // vocabulary takes as long as the weights, so both are read at once.
-  std::future<Result<Tokenizer>> opening;
+  std::future<Result<Owned<octet_tokenizer>>> opening;
   if (!options.stops.empty() || !options.prompts.empty() ||
       !options.chats.empty() || !options.messagesFile.empty() ||
-      (options.json && hasTokenizer(common)))
+      (options.json && octet_file_has_tokenizer(common.file)))
     opening = std::async(std::launch::async,
                          [&common] { return openTokenizer(common); });
-  OCTET_TRY_ASSIGN(Session session, openSession(std::move(program), common,
-                                                "run", /*wantsModule=*/false));
-  Engine &engine = *session.engine;
-  std::optional<Tokenizer> tokenizer;
+  OCTET_TRY_ASSIGN(Session session,
+                   openSession(common, "run", /*wantsModule=*/false));
+  Owned<octet_tokenizer> tokenizer;
   if (opening.valid()) {
     OCTET_TRY_ASSIGN(tokenizer, opening.get());
   }
   OCTET_TRY_ASSIGN(Prompts prompts,
-                   readPrompts(options, common, engine, tokenizer));
+                   readPrompts(options, common, session, tokenizer));
   GenerateOptions generate = options.generate;
   OCTET_TRY_ASSIGN(generate.stopIds,
-                   readIdSet(options.stopIds, "--stop-ids", engine));
+                   readIdSet(options.stopIds, "--stop-ids", session));
   OCTET_TRY_ASSIGN(generate.forbidden,
-                   readIdSet(options.forbidIds, "--forbid-ids", engine));
+                   readIdSet(options.forbidIds, "--forbid-ids", session));
 
-  Printer printer(prompts, options, tokenizer ? &*tokenizer : nullptr);
+  Printer printer(prompts, options, tokenizer.get());
   generate.onToken = [&](size_t number, int32_t id) {
     return printer.token(number, id);
   };
-  OCTET_TRY(engine.generate(prompts.ids, generate,
-                            [&](size_t number, const Completion &completion) {
-                              printer.done(number, completion);
-                            }));
+  OCTET_TRY(rt::generate(session, prompts.ids, generate,
+                         [&](size_t number, const Completion &completion) {
+                           printer.done(number, completion);
+                         }));
   return std::move(printer.output);
 }

@@ -32,30 +32,35 @@ struct Text {
 
 /// Appends the log-probabilities of ids[scored .. end) given those from
 /// `begin` on.
-static Status scoreWindow(Engine &engine, std::span<const int32_t> ids,
+static Status scoreWindow(Session &session, std::span<const int32_t> ids,
                           int64_t begin, int64_t end, int64_t &scored,
                           std::vector<float> &logProbs) {
-  const size_t vocab = size_t(engine.model().info().vocab);
-  Sequence sequence;
-  sequence.tokens.assign(ids.begin() + begin, ids.begin() + end);
+  const int64_t vocab = session.limits.vocab;
+  OCTET_TRY_ASSIGN(Owned<octet_seq> sequence,
+                   make<octet_seq>(octet_seq_create, session.model.get()));
+  OCTET_TRY(call(octet_seq_append, sequence.get(), ids.data() + begin,
+                 size_t(end - begin)));
   std::vector<float> logits;
-  while (int64_t pending = sequence.pending()) {
-    const int64_t first = begin + sequence.cached;
-    const int64_t count = std::min(pending, engine.chunk());
+  while (int64_t pending = octet_seq_pending(sequence.get())) {
+    const int64_t first = begin + octet_seq_cached(sequence.get());
+    const int64_t count = std::min(pending, session.chunk);
     // The row of token t gives the probability of token t + 1.
     const bool wanted = first + count >= scored;
-    Feed feed{&sequence, count, wanted ? Outputs::All : Outputs::None};
-    OCTET_TRY(engine.step({&feed, 1}, logits));
+    octet_entry entry{sequence.get(), count, wanted ? count : 0};
+    logits.resize(size_t(entry.outputs * vocab));
+    OCTET_TRY(call(octet_step, session.model.get(), &entry, size_t(1),
+                   logits.data(), int64_t(logits.size())));
     for (int64_t row = 0; wanted && row < count; ++row) {
       const int64_t token = first + row + 1;
       if (token != scored || token >= end)
         continue;
-      logProbs.push_back(
-          logProb(std::span(logits).subspan(row * vocab, vocab), ids[token]));
+      float value = 0;
+      OCTET_TRY(call(octet_log_probs, logits.data() + row * vocab, vocab,
+                     ids.data() + token, size_t(1), &value));
+      logProbs.push_back(value);
       ++scored;
     }
   }
-  engine.release(sequence);
   return Status::success();
 }
 
@@ -88,22 +93,19 @@ static Result<std::vector<NamedIds>> readEntries(const ScoreOptions &options,
                                                  const CommonOptions &common) {
   if (options.textFile.empty())
     return readIdsFile(options.idsFile);
-  OCTET_TRY_ASSIGN(Tokenizer tokenizer, openTokenizer(common));
+  OCTET_TRY_ASSIGN(Owned<octet_tokenizer> tokenizer, openTokenizer(common));
   OCTET_TRY_ASSIGN(std::string text, readTextFile(options.textFile));
-  OCTET_TRY_ASSIGN(std::vector<int32_t> ids, tokenizer.encode(text));
+  OCTET_TRY_ASSIGN(std::vector<int32_t> ids, encode(tokenizer.get(), text));
   return std::vector<NamedIds>{
       {options.textFile, std::vector<int64_t>(ids.begin(), ids.end())}};
 }
 
-Status rt::scoreVerb(Program program, const CommonOptions &common,
-                     const ScoreOptions &options) {
+Status rt::scoreVerb(const CommonOptions &common, const ScoreOptions &options) {
   if (options.textFile.empty() == options.idsFile.empty())
     return usageError("score", "one of --text and --ids-file is needed");
-  OCTET_TRY_ASSIGN(
-      Session session,
-      openSession(std::move(program), common, "score", /*wantsModule=*/false));
-  Engine &engine = *session.engine;
-  const int64_t context = session.model->info().maxContext;
+  OCTET_TRY_ASSIGN(Session session,
+                   openSession(common, "score", /*wantsModule=*/false));
+  const int64_t context = session.limits.max_context;
   const int64_t stride =
       options.stride ? options.stride : std::max<int64_t>(context / 2, 1);
   OCTET_TRY_ASSIGN(std::vector<NamedIds> entries, readEntries(options, common));
@@ -112,7 +114,7 @@ Status rt::scoreVerb(Program program, const CommonOptions &common,
   std::vector<Text> texts;
   for (const NamedIds &entry : entries) {
     OCTET_TRY_ASSIGN(auto ids,
-                     engine.checkVocabulary(
+                     session.checkVocabulary(
                          entry.ids, options.textFile.empty()
                                         ? file + ": " + quoteName(entry.name)
                                         : file));
@@ -132,7 +134,7 @@ Status rt::scoreVerb(Program program, const CommonOptions &common,
     for (int64_t begin = 0; scored < length; begin += stride) {
       progress.show(fmt::format("{}: {} of {} tokens", escapeName(text.name),
                                 scored, length));
-      OCTET_TRY(scoreWindow(engine, text.ids, begin,
+      OCTET_TRY(scoreWindow(session, text.ids, begin,
                             std::min(begin + context, length), scored,
                             logProbs));
     }

@@ -9,7 +9,7 @@
 #include "runtime/cli/Session.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
-#include "runtime/cpu/Level.h"
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -57,93 +57,70 @@ Status rt::print(std::string_view text) {
 // The model
 //===----------------------------------------------------------------------===//
 
-static Result<int> chooseLevel(const std::string &name) {
-  const int highest = detectLevel();
-  if (highest < 0)
-    return machineError("this machine", "its processor is below x86-64-v3 "
-                                        "(AVX2, FMA, F16C), the least that "
-                                        "runs");
-  if (name.empty())
-    return highest;
-  std::string names;
-  for (int level = 0; level <= highest; ++level)
-    names += (level ? ", " : "") + std::string(levelName(level));
-  std::optional<int> level = parseLevel(name);
-  if (!level)
-    return usageError("--simd", "no level " + quoteName(name) +
-                                    "; this machine runs " + names);
-  if (*level > highest)
-    return inputError("--simd", "level " + quoteName(name) +
-                                    " does not run here; this machine runs " +
-                                    names);
-  return *level;
+Result<json> rt::programInfo(const CommonOptions &common) {
+  OCTET_TRY_ASSIGN(std::string text, callText(octet_file_info, common.file));
+  return parseJson(text, octet_file_path(common.file));
 }
 
-Result<Session> rt::openSession(Program program, const CommonOptions &common,
-                                const char *verb, bool wantsModule) {
-  const std::string path = program.path;
-  if (program.info.isModule && !wantsModule)
+static Status checkKind(const CommonOptions &common, const char *verb,
+                        bool wantsModule) {
+  const bool isModule = common.limits.module_in > 0;
+  if (isModule && !wantsModule) {
+    OCTET_TRY_ASSIGN(json info, programInfo(common));
     return usageError(verb, "this program is the module " +
-                                quoteName(program.info.modulePath) +
+                                quoteName(info["module"].value("path", "")) +
                                 "; only 'eval' and 'info' work on it");
-  if (!program.info.isModule && wantsModule)
+  }
+  if (!isModule && wantsModule)
     return usageError(verb, "this program is a whole model; 'eval' works on "
                             "one compiled with --extract MODULE");
-  if (common.chunk > program.info.maxStepTokens)
-    return usageError(
-        "--chunk", std::to_string(common.chunk) + " tokens are more than the " +
-                       std::to_string(program.info.maxStepTokens) +
-                       " of max_step_tokens that was compiled");
-  if (common.batch > program.info.maxSeqs)
+  return Status::success();
+}
+
+Result<Session> rt::openSession(const CommonOptions &common, const char *verb,
+                                bool wantsModule) {
+  const octet_limits &limits = common.limits;
+  OCTET_TRY(checkKind(common, verb, wantsModule));
+  if (common.chunk > limits.max_step_tokens)
+    return usageError("--chunk", std::to_string(common.chunk) +
+                                     " tokens are more than the " +
+                                     std::to_string(limits.max_step_tokens) +
+                                     " of max_step_tokens that was compiled");
+  if (common.batch > limits.max_sequences)
     return usageError("--batch", std::to_string(common.batch) +
                                      " sequences are more than the " +
-                                     std::to_string(program.info.maxSeqs) +
+                                     std::to_string(limits.max_sequences) +
                                      " of max_seqs that was compiled");
-  OCTET_TRY_ASSIGN(int level, chooseLevel(common.simd));
+  Session session;
+  session.limits = limits;
+  session.path = octet_file_path(common.file);
+  session.chunk = common.chunk ? common.chunk : limits.max_step_tokens;
+  session.batch = std::min(common.batch ? common.batch : limits.max_sequences,
+                           limits.max_step_tokens);
+
+  octet_model_options options;
+  octet_model_options_init(&options, sizeof(options));
+  options.weights = common.weights.empty() ? nullptr : common.weights.c_str();
+  options.simd = common.simd.empty() ? nullptr : common.simd.c_str();
+  options.threads = common.threads;
   Progress progress;
   progress.show("loading weights");
-  Session session;
-  OCTET_TRY_ASSIGN(
-      session.model,
-      Model::load(std::move(program), common.weights,
-                  LoadOptions{.threads = common.threads, .level = level}));
+  OCTET_TRY_ASSIGN(session.model,
+                   make<octet_model>(octet_model_load, common.file, &options));
   progress.clear();
-  if (session.model->randomWeights())
+  if (common.weights == OCTET_RANDOM_WEIGHTS)
     std::fputs(
         "note: --weights random: values are drawn; no checkpoint is read "
         "or compared with the one compiled\n",
         stderr);
-  for (const std::string &text : session.model->warnings())
-    std::fprintf(stderr, "warning: %s\n", text.c_str());
-  session.engine = std::make_unique<Engine>(
-      *session.model,
-      EngineOptions{.chunk = common.chunk, .batch = common.batch});
+  for (size_t i = 0; i < octet_model_warnings(session.model.get()); ++i)
+    std::fprintf(stderr, "warning: %s\n",
+                 octet_model_warning(session.model.get(), i));
   return session;
 }
 
-//===----------------------------------------------------------------------===//
-// The tokenizer
-//===----------------------------------------------------------------------===//
-
-static constexpr char kTokenizerSection[] = "tokenizer.json";
-
-bool rt::hasTokenizer(const CommonOptions &common) {
-  return common.payload && common.payload->section(kTokenizerSection);
-}
-
-Result<Tokenizer> rt::openTokenizer(const CommonOptions &common) {
-  // Not its path: what lacks is no fault of that file.
-  static constexpr char subject[] = "this program";
-  if (!hasTokenizer(common))
-    return inputError(subject,
-                      "carries no tokenizer: what was compiled had none, "
-                      "or one that is not supported; prompts can be "
-                      "given as ids");
-  std::span<const std::byte> bytes =
-      *common.payload->section(kTokenizerSection);
-  return Tokenizer::fromJson(
-      {reinterpret_cast<const char *>(bytes.data()), bytes.size()},
-      std::string(subject) + ": tokenizer.json");
+Result<Owned<octet_tokenizer>> rt::openTokenizer(const CommonOptions &common) {
+  return make<octet_tokenizer>(octet_tokenizer_create, common.file);
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,6 +172,26 @@ Result<std::vector<int64_t>> rt::idsOf(const json &value,
     ids.push_back(id.get<int64_t>());
   }
   return ids;
+}
+
+Status Session::checkLength(int64_t tokens, const std::string &subject) const {
+  return about(call(octet_model_check_length, model.get(), tokens), subject);
+}
+
+Result<std::vector<int32_t>>
+Session::checkVocabulary(std::span<const int64_t> ids,
+                         const std::string &subject) const {
+  OCTET_TRY(
+      about(call(octet_model_check_ids, model.get(), ids.data(), ids.size()),
+            subject));
+  return std::vector<int32_t>(ids.begin(), ids.end());
+}
+
+Result<std::vector<int32_t>>
+Session::checkIds(std::span<const int64_t> ids,
+                  const std::string &subject) const {
+  OCTET_TRY(checkLength(int64_t(ids.size()), subject));
+  return checkVocabulary(ids, subject);
 }
 
 Result<std::vector<NamedIds>> rt::readIdsFile(const std::string &path) {

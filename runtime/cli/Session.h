@@ -9,13 +9,13 @@
 #ifndef OCTET_RUNTIME_CLI_SESSION_H
 #define OCTET_RUNTIME_CLI_SESSION_H
 
+#include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Status.h"
-#include "octet/Text/Tokenizer.h"
+#include "runtime/cli/Api.h"
 #include "runtime/cli/Verbs.h"
-#include "runtime/core/Engine.h"
 #include <chrono>
-#include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,23 +36,39 @@ private:
   std::chrono::steady_clock::time_point last{};
 };
 
-/// A loaded model and an engine on it.
+/// A loaded model and how its steps are cut.
 struct Session {
-  std::unique_ptr<Model> model;
-  std::unique_ptr<Engine> engine;
+  Owned<octet_model> model;
+  octet_limits limits;
+  std::string path;  ///< of the program, the subject of errors
+  int64_t chunk = 0; ///< most prompt tokens of one sequence in a step
+  int64_t batch = 0; ///< most sequences in a step
+
+  /// Checks ids from a file or command line and narrows them.
+  /// \returns an input error that names `subject`: no ids, an id outside the
+  /// vocabulary, more ids than the context holds, each with both numbers.
+  Result<std::vector<int32_t>> checkIds(std::span<const int64_t> ids,
+                                        const std::string &subject) const;
+  /// As checkIds, but of any length.
+  Result<std::vector<int32_t>>
+  checkVocabulary(std::span<const int64_t> ids,
+                  const std::string &subject) const;
+  /// Checks the number of tokens alone; `tokens` may be any number.
+  Status checkLength(int64_t tokens, const std::string &subject) const;
 };
+
+/// `octet_file_info` of the program.
+Result<nlohmann::json> programInfo(const CommonOptions &common);
 
 /// Loads the weights and prints the model's warnings to stderr.
 /// \param wantsModule  whether the verb is for modules or for whole models;
 ///                     the other kind is a usage error that says which verb.
-Result<Session> openSession(Program program, const CommonOptions &common,
-                            const char *verb, bool wantsModule);
+Result<Session> openSession(const CommonOptions &common, const char *verb,
+                            bool wantsModule);
 
-/// Whether the program carries a tokenizer.
-bool hasTokenizer(const CommonOptions &common);
 /// The tokenizer that the program carries.
 /// \returns an input error if there is none.
-Result<Tokenizer> openTokenizer(const CommonOptions &common);
+Result<Owned<octet_tokenizer>> openTokenizer(const CommonOptions &common);
 
 /// `1, 2,3` as integers; `subject` is the option or file in errors.
 Result<std::vector<int64_t>> parseIds(std::string_view text,

@@ -43,18 +43,36 @@ void StopFilter::finish(std::string &out) {
   held.clear();
 }
 
-TextStream::TextStream(const Tokenizer &tokenizer,
+TextStream::TextStream(const octet_tokenizer *tokenizer,
                        std::span<const int32_t> prompt,
                        std::vector<std::string> stops)
-    : decoder(tokenizer, /*skipSpecial=*/true), filter(std::move(stops)) {
+    : filter(std::move(stops)) {
+  auto made = make<octet_decoder>(octet_decoder_create, tokenizer,
+                                  /*skip_special=*/int32_t(1));
+  if (made.ok())
+    decoder = made.take();
+  else
+    status = made.takeStatus();
   for (int32_t id : prompt)
-    decoder.push(id);
+    decode(id);
 }
 
-bool TextStream::push(int32_t id) { return filter.push(decoder.push(id), all); }
+std::string_view TextStream::decode(int32_t id) {
+  const char *text = "";
+  size_t bytes = 0;
+  if (status.ok())
+    status = call(octet_decoder_push, decoder.get(), id, &text, &bytes);
+  return {text, bytes};
+}
+
+bool TextStream::push(int32_t id) { return filter.push(decode(id), all); }
 
 void TextStream::finish() {
-  filter.push(decoder.finish(), all);
+  const char *text = "";
+  size_t bytes = 0;
+  if (status.ok())
+    status = call(octet_decoder_finish, decoder.get(), &text, &bytes);
+  filter.push({text, bytes}, all);
   filter.finish(all);
 }
 

@@ -9,10 +9,11 @@
 #ifndef OCTET_RUNTIME_CLI_TEXTSTREAM_H
 #define OCTET_RUNTIME_CLI_TEXTSTREAM_H
 
-#include "octet/Text/Tokenizer.h"
+#include "runtime/cli/Api.h"
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace octet::rt {
@@ -40,9 +41,8 @@ private:
 /// Decodes the ids after a prompt. Special tokens give no text.
 class TextStream {
 public:
-  /// \param tokenizer  must outlive the stream.
   /// \param prompt     decides whether the text begins with a space, say.
-  TextStream(const Tokenizer &tokenizer, std::span<const int32_t> prompt,
+  TextStream(const octet_tokenizer *tokenizer, std::span<const int32_t> prompt,
              std::vector<std::string> stops);
 
   /// \returns true if a stop string has come.
@@ -53,8 +53,13 @@ public:
   /// The text since the last call.
   std::string_view takeFresh();
 
+  /// An error of decoding, once.
+  Status takeStatus() { return std::exchange(status, Status()); }
+
 private:
-  StreamDecoder decoder;
+  std::string_view decode(int32_t id);
+  Owned<octet_decoder> decoder;
+  Status status;
   StopFilter filter;
   std::string all;
   size_t taken = 0;

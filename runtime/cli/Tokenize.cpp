@@ -7,7 +7,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/Support/Escape.h"
-#include "octet/Text/Tokenizer.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include <cerrno>
@@ -52,28 +51,28 @@ static std::vector<std::string_view> splitAt(std::string_view text,
 // tokenize
 //===----------------------------------------------------------------------===//
 
-static std::string describe(const Tokenizer &tokenizer,
+static std::string describe(const octet_tokenizer *tokenizer,
                             std::span<const int32_t> ids, bool asJson) {
   if (!asJson)
     return fmt::format("{}\n", fmt::join(ids, ","));
   json tokens = json::array();
   for (int32_t id : ids)
-    tokens.push_back(std::string(tokenizer.token(id).value_or("")));
+    tokens.push_back(std::string(tokenOf(tokenizer, id)));
   return fmt::format("{{\"ids\": [{}], \"tokens\": {}}}\n",
                      fmt::join(ids, ", "), dumpJson(tokens));
 }
 
 Status rt::tokenizeVerb(const CommonOptions &common,
                         const TokenizeOptions &options) {
-  OCTET_TRY_ASSIGN(Tokenizer tokenizer, openTokenizer(common));
+  OCTET_TRY_ASSIGN(Owned<octet_tokenizer> tokenizer, openTokenizer(common));
   OCTET_TRY_ASSIGN(std::string input, readStandardInput());
   std::vector<std::string_view> texts{input};
   if (options.null)
     texts = splitAt(input, '\0');
   for (std::string_view text : texts) {
     OCTET_TRY_ASSIGN(std::vector<int32_t> ids,
-                     tokenizer.encode(text, !options.noSpecial));
-    OCTET_TRY(print(describe(tokenizer, ids, options.json)));
+                     encode(tokenizer.get(), text, !options.noSpecial));
+    OCTET_TRY(print(describe(tokenizer.get(), ids, options.json)));
   }
   return Status::success();
 }
@@ -107,7 +106,7 @@ static Result<std::vector<int64_t>> readIds(std::string_view line,
 
 Status rt::detokenizeVerb(const CommonOptions &common,
                           const TokenizeOptions &options) {
-  OCTET_TRY_ASSIGN(Tokenizer tokenizer, openTokenizer(common));
+  OCTET_TRY_ASSIGN(Owned<octet_tokenizer> tokenizer, openTokenizer(common));
   OCTET_TRY_ASSIGN(std::string input, readStandardInput());
   bool first = true;
   for (std::string_view line : splitAt(input, '\n')) {
@@ -115,14 +114,18 @@ Status rt::detokenizeVerb(const CommonOptions &common,
                      readIds(line, "standard input"));
     std::vector<int32_t> ids;
     for (int64_t id : wide) {
-      if (!tokenizer.token(id))
-        return inputError("standard input",
-                          "id " + std::to_string(id) +
-                              " is no token; the tokenizer has ids 0 to " +
-                              std::to_string(tokenizer.end() - 1));
+      if (!octet_tokenizer_token(tokenizer.get(), id, nullptr))
+        return inputError(
+            "standard input",
+            "id " + std::to_string(id) +
+                " is no token; the tokenizer has ids 0 to " +
+                std::to_string(octet_tokenizer_end(tokenizer.get()) - 1));
       ids.push_back(int32_t(id));
     }
-    std::string text = tokenizer.decode(ids, options.noSpecial);
+    OCTET_TRY_ASSIGN(std::string text,
+                     callText(octet_tokenizer_decode, tokenizer.get(),
+                              ids.data(), ids.size(),
+                              int32_t(options.noSpecial)));
     if (options.json)
       OCTET_TRY(print("{\"text\": " + dumpJson(text) + "}\n"));
     else

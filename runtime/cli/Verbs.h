@@ -10,9 +10,8 @@
 #define OCTET_RUNTIME_CLI_VERBS_H
 
 #include "octet/Support/Status.h"
-#include "runtime/core/Engine.h"
-#include "runtime/core/Payload.h"
-#include "runtime/core/Program.h"
+#include "octet/octet.h"
+#include "runtime/cli/Generate.h"
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,11 +20,11 @@ namespace octet::rt {
 
 /// What every verb takes.
 struct CommonOptions {
-  /// Of the program; it stays mapped while a verb runs.
-  const Payload *payload = nullptr;
-  std::string weights; ///< "": the folder that was compiled
-  int threads = 0;     ///< 0: the affinity mask
-  std::string simd;    ///< "": the highest level
+  const octet_file *file = nullptr; ///< of the program
+  octet_limits limits{};            ///< of `file`; tokenizers do without
+  std::string weights;              ///< "": the folder that was compiled
+  int threads = 0;                  ///< 0: the affinity mask
+  std::string simd;                 ///< "": the highest level
   int64_t chunk = 0;
   int64_t batch = 0;
 };
@@ -77,21 +76,16 @@ struct BenchOptions {
   bool json = false;
 };
 
-Status runVerb(Program program, const CommonOptions &common,
-               const RunOptions &options);
-Status logitsVerb(Program program, const CommonOptions &common,
-                  const LogitsOptions &options);
-Status evalVerb(Program program, const CommonOptions &common,
-                const EvalOptions &options);
-Status scoreVerb(Program program, const CommonOptions &common,
-                 const ScoreOptions &options);
-Status benchVerb(Program program, const CommonOptions &common,
-                 const BenchOptions &options);
+Status runVerb(const CommonOptions &common, const RunOptions &options);
+Status logitsVerb(const CommonOptions &common, const LogitsOptions &options);
+Status evalVerb(const CommonOptions &common, const EvalOptions &options);
+Status scoreVerb(const CommonOptions &common, const ScoreOptions &options);
+Status benchVerb(const CommonOptions &common, const BenchOptions &options);
 Status tokenizeVerb(const CommonOptions &common,
                     const TokenizeOptions &options);
 Status detokenizeVerb(const CommonOptions &common,
                       const TokenizeOptions &options);
-Status infoVerb(const Program &program, const CommonOptions &common, bool json);
+Status infoVerb(const CommonOptions &common, bool json);
 
 } // namespace octet::rt
 

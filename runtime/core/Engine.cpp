@@ -9,40 +9,17 @@
 #include "runtime/core/Engine.h"
 #include "octet/Support/Checked.h"
 #include <algorithm>
-#include <deque>
+#include <map>
 
 using namespace octet;
 using namespace octet::rt;
 
-/// min(wanted, limit), where 0 asks for the limit.
-static int64_t withinLimit(int64_t wanted, int64_t limit) {
-  return wanted > 0 ? std::min(wanted, limit) : limit;
-}
-
-Engine::Engine(Model &model, EngineOptions options)
-    : loaded(model),
-      chunkTokens(withinLimit(options.chunk, model.info().maxStepTokens)),
-      batchSequences(
-          withinLimit(options.batch, std::min(model.info().maxSeqs,
-                                              model.info().maxStepTokens))) {}
-
-Result<std::vector<int32_t>>
-Engine::checkVocabulary(std::span<const int64_t> ids,
-                        const std::string &subject) const {
-  const int64_t vocab = loaded.info().vocab;
-  std::vector<int32_t> result;
-  result.reserve(ids.size());
-  for (size_t i = 0; i < ids.size(); ++i) {
-    if (ids[i] < 0 || ids[i] >= vocab)
-      return inputError(subject, "token " + std::to_string(i) + " is id " +
-                                     std::to_string(ids[i]) +
-                                     ", the vocabulary has ids 0 to " +
-                                     std::to_string(vocab - 1));
-    result.push_back(int32_t(ids[i]));
-  }
-  if (result.empty())
-    return inputError(subject, "no token ids; at least one is needed");
-  return result;
+Status Engine::outsideVocabulary(size_t index, int64_t id,
+                                 const std::string &subject) const {
+  return inputError(subject, "token " + std::to_string(index) + " is id " +
+                                 std::to_string(id) +
+                                 ", the vocabulary has ids 0 to " +
+                                 std::to_string(loaded.info().vocab - 1));
 }
 
 Status Engine::checkLength(int64_t tokens, const std::string &subject) const {
@@ -57,11 +34,22 @@ Status Engine::checkLength(int64_t tokens, const std::string &subject) const {
                                  std::to_string(tokens) + " or more");
 }
 
-Result<std::vector<int32_t>>
-Engine::checkIds(std::span<const int64_t> ids,
-                 const std::string &subject) const {
-  OCTET_TRY(checkLength(int64_t(ids.size()), subject));
-  return checkVocabulary(ids, subject);
+//===----------------------------------------------------------------------===//
+// Sequences
+//===----------------------------------------------------------------------===//
+
+Sequence Engine::fork(const Sequence &source) {
+  Sequence copy = source;
+  // Pages beyond what is cached have nothing to share.
+  copy.pages.resize(size_t(cdiv(source.cached, OCTET_PAGE)));
+  loaded.cache().share(copy.pages);
+  return copy;
+}
+
+void Engine::truncate(Sequence &sequence, int64_t length) {
+  sequence.tokens.resize(size_t(length));
+  sequence.cached = std::min(sequence.cached, length);
+  loaded.cache().shrink(sequence.pages, sequence.cached);
 }
 
 void Engine::release(Sequence &sequence) {
@@ -69,42 +57,121 @@ void Engine::release(Sequence &sequence) {
   sequence.cached = 0;
 }
 
-Status Engine::runRows(std::span<const Feed> feeds, const float *input,
-                       std::vector<float> &output, TraceSink *sink) {
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+int64_t Engine::outputRows(std::span<const Feed> feeds) {
+  int64_t rows = 0;
+  for (const Feed &feed : feeds)
+    rows += feed.outputs;
+  return rows;
+}
+
+int64_t Engine::pagesNeeded(std::span<const Feed> feeds) const {
+  int64_t needed = 0;
+  std::map<int32_t, int32_t> copies; // of shared pages, in this step
+  for (const Feed &feed : feeds) {
+    const Sequence &s = *feed.sequence;
+    const size_t first = size_t(s.cached / OCTET_PAGE);
+    needed += std::max<int64_t>(
+        cdiv(s.cached + feed.count, OCTET_PAGE) - int64_t(s.pages.size()), 0);
+    // Only the page of the first new token may hold something already.
+    if (first >= s.pages.size())
+      continue;
+    const int32_t page = s.pages[first];
+    if (loaded.cache().owners(page) - copies[page] > 1) {
+      ++copies[page];
+      ++needed;
+    }
+  }
+  return needed;
+}
+
+static constexpr char kStepSubject[] = "step";
+
+Status Engine::checkFeeds(std::span<const Feed> feeds) const {
+  const std::string subject = kStepSubject;
   const ProgramInfo &info = loaded.info();
+  auto number = [](int64_t value) { return std::to_string(value); };
+  if (feeds.empty())
+    return usageError(subject, "no sequences; at least one is needed");
+  if (int64_t(feeds.size()) > info.maxSeqs)
+    return usageError(subject, number(int64_t(feeds.size())) +
+                                   " sequences are more than the " +
+                                   number(info.maxSeqs) +
+                                   " of max_seqs that was compiled");
+  int64_t rows = 0;
+  std::vector<const Sequence *> seen;
+  for (const Feed &feed : feeds) {
+    const Sequence &s = *feed.sequence;
+    const std::string entry = "entry " + number(&feed - feeds.data());
+    if (feed.count < 1 || feed.count > s.pending())
+      return usageError(subject, entry + " runs " + number(feed.count) +
+                                     " tokens of a sequence that has " +
+                                     number(s.pending()) +
+                                     " to run; 1 to that many are possible");
+    if (feed.outputs < 0 || feed.outputs > feed.count)
+      return usageError(subject, entry + " wants logits of " +
+                                     number(feed.outputs) + " of its " +
+                                     number(feed.count) + " tokens");
+    OCTET_TRY(checkLength(s.cached + feed.count, subject));
+    rows += feed.count;
+    seen.push_back(&s);
+  }
+  std::ranges::sort(seen);
+  if (std::ranges::adjacent_find(seen) != seen.end())
+    return usageError(subject, "a sequence is in two entries; each may be in "
+                               "one");
+  if (rows > info.maxStepTokens)
+    return usageError(subject, number(rows) + " tokens are more than the " +
+                                   number(info.maxStepTokens) +
+                                   " of max_step_tokens that was compiled");
+  return Status::success();
+}
+
+Status Engine::run(std::span<const Feed> feeds, const float *input,
+                   std::span<float> output, TraceSink *sink) {
+  OCTET_TRY(checkFeeds(feeds));
+  const int64_t rows = Engine::outputRows(feeds);
+  const int64_t width = loaded.info().outputWidth();
+  if (int64_t(output.size()) < rows * width)
+    return usageError(kStepSubject,
+                      "room for " + std::to_string(output.size()) +
+                          " logits; " + std::to_string(rows * width) +
+                          " are needed (" + std::to_string(rows) + " rows of " +
+                          std::to_string(width) + ")");
+  KvCache &cache = loaded.cache();
+  if (const int64_t needed = pagesNeeded(feeds); needed > cache.freePages())
+    return machineError(
+        kStepSubject, "needs " + std::to_string(needed) +
+                          " free pages of the KV "
+                          "cache, there are " +
+                          std::to_string(cache.freePages()) + " of " +
+                          std::to_string(cache.numPages()) +
+                          "; freeing or truncating sequences gives some back");
+
   std::vector<int32_t> ids, positions, slots, outputRows;
   std::vector<octet_sequence> sequences;
   for (const Feed &feed : feeds) {
     Sequence &s = *feed.sequence;
     const int64_t context = s.cached + feed.count;
-    if (feed.count < 1 || feed.count > s.pending() || context > info.maxContext)
-      return internalError(loaded.path(),
-                           "a step feeds " + std::to_string(feed.count) +
-                               " tokens after " + std::to_string(s.cached));
-    if (!loaded.cache().grow(s.pages, context))
-      return internalError(loaded.path(), "no free KV page for a context of " +
-                                              std::to_string(context) +
-                                              " tokens");
+    const size_t page = size_t(s.cached / OCTET_PAGE);
+    if ((page < s.pages.size() && !cache.makeOwn(s.pages[page])) ||
+        !cache.grow(s.pages, context))
+      return internalError(loaded.path(), "free KV pages were miscounted");
     const int64_t first = int64_t(positions.size());
     for (int64_t p = s.cached; p < context; ++p) {
       ids.push_back(s.tokens[p]);
       positions.push_back(int32_t(p));
       slots.push_back(s.pages[p / OCTET_PAGE] * OCTET_PAGE +
                       int32_t(p % OCTET_PAGE));
-      if (feed.outputs == Outputs::All ||
-          (feed.outputs == Outputs::Last && p + 1 == context))
+      if (p >= context - feed.outputs)
         outputRows.push_back(int32_t(positions.size()) - 1);
     }
     sequences.push_back({first, feed.count, context, s.pages.data()});
   }
-  if (int64_t(positions.size()) > info.maxStepTokens ||
-      int64_t(sequences.size()) > info.maxSeqs)
-    return internalError(loaded.path(),
-                         "a step of " + std::to_string(positions.size()) +
-                             " tokens of " + std::to_string(sequences.size()) +
-                             " sequences");
 
-  output.resize(outputRows.size() * size_t(info.outputWidth()));
   octet_batch batch{};
   batch.num_rows = int64_t(positions.size());
   batch.ids = input ? nullptr : ids.data();
@@ -122,154 +189,45 @@ Status Engine::runRows(std::span<const Feed> feeds, const float *input,
   return Status::success();
 }
 
-Status Engine::step(std::span<const Feed> feeds, std::vector<float> &logits,
+Status Engine::step(std::span<const Feed> feeds, std::span<float> logits,
                     TraceSink *sink) {
-  return runRows(feeds, /*input=*/nullptr, logits, sink);
+  return run(feeds, /*input=*/nullptr, logits, sink);
 }
 
-Status Engine::prefill(Sequence &sequence, Outputs outputs,
-                       std::vector<float> &logits, TraceSink *sink) {
-  std::vector<float> part;
+int64_t Engine::chunkTokens(int64_t wanted) const {
+  const int64_t limit = loaded.info().maxStepTokens;
+  return wanted > 0 ? std::min(wanted, limit) : limit;
+}
+
+Status Engine::prefill(Sequence &sequence, int64_t outputs,
+                       std::vector<float> &logits, TraceSink *sink,
+                       int64_t chunk) {
+  const size_t vocab = size_t(loaded.info().vocab);
   while (int64_t pending = sequence.pending()) {
-    int64_t count = std::min(pending, chunkTokens);
-    Outputs wanted =
-        outputs == Outputs::Last && count < pending ? Outputs::None : outputs;
-    Feed feed{&sequence, count, wanted};
-    OCTET_TRY(step({&feed, 1}, part, sink));
-    logits.insert(logits.end(), part.begin(), part.end());
+    const int64_t count = std::min(pending, chunkTokens(chunk));
+    const int64_t rows =
+        std::clamp<int64_t>(outputs - (pending - count), 0, count);
+    const size_t begin = logits.size();
+    logits.resize(begin + size_t(rows) * vocab);
+    Feed feed{&sequence, count, rows};
+    OCTET_TRY(step({&feed, 1}, std::span(logits).subspan(begin), sink));
   }
   return Status::success();
 }
 
-Result<std::vector<float>> Engine::evaluate(std::span<const float> x,
-                                            int64_t rows) {
+Status Engine::evaluate(std::span<const float> x, int64_t rows,
+                        std::span<float> y, int64_t chunk) {
   const ProgramInfo &info = loaded.info();
   Sequence sequence;
   sequence.tokens.assign(size_t(rows), 0); // Only their number matters.
-  std::vector<float> y, part;
-  for (int64_t begin = 0; begin < rows; begin += chunkTokens) {
-    int64_t count = std::min(rows - begin, chunkTokens);
-    Feed feed{&sequence, count, Outputs::All};
-    OCTET_TRY(runRows({&feed, 1}, x.data() + begin * info.moduleIn, part,
-                      /*sink=*/nullptr));
-    y.insert(y.end(), part.begin(), part.end());
+  Status status;
+  for (int64_t begin = 0; begin < rows && status.ok();) {
+    const int64_t count = std::min(rows - begin, chunkTokens(chunk));
+    Feed feed{&sequence, count, count};
+    status = run({&feed, 1}, x.data() + begin * info.moduleIn,
+                 y.subspan(size_t(begin * info.moduleOut)), /*sink=*/nullptr);
+    begin += count;
   }
   release(sequence);
-  return y;
-}
-
-//===----------------------------------------------------------------------===//
-// Generation
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// A prompt on its way.
-struct Running {
-  size_t number = 0;
-  int64_t promptLength = 0;
-  Sequence sequence;
-  Completion completion;
-  bool finished = false;
-};
-} // namespace
-
-/// Draws the next token of `r` from its logits and decides whether that was
-/// the last.
-static Status advance(Running &r, std::span<const float> logits,
-                      const GenerateOptions &options, const ProgramInfo &info,
-                      const std::string &subject) {
-  Completion &c = r.completion;
-  int32_t id = drawToken(logits, options.sampler, r.number, c.ids.size(),
-                         options.forbidden);
-  if (id < 0)
-    return inputError(subject,
-                      "prompt " + std::to_string(r.number) + ": token " +
-                          std::to_string(c.ids.size()) +
-                          " cannot be chosen, every logit is NaN or -inf");
-  if (std::ranges::count(options.stopIds, id)) {
-    c.finish = "stop";
-    r.finished = true;
-    return Status::success();
-  }
-  c.ids.push_back(id);
-  r.sequence.tokens.push_back(id);
-  if (options.logProbs >= 0)
-    c.logProbs.push_back(
-        {logProb(logits, id), topLogProbs(logits, options.logProbs)});
-  if (!options.ignoreEos && std::ranges::count(info.eos, int64_t(id))) {
-    c.finish = "eos";
-    r.finished = true;
-  } else if (options.onToken && options.onToken(r.number, id)) {
-    c.finish = "stop";
-    r.finished = true;
-  } else if (int64_t(c.ids.size()) >= options.maxTokens ||
-             int64_t(r.sequence.tokens.size()) >= info.maxContext) {
-    r.finished = true;
-  }
-  return Status::success();
-}
-
-Status
-Engine::generate(std::span<const std::vector<int32_t>> prompts,
-                 const GenerateOptions &options,
-                 const std::function<void(size_t, const Completion &)> &done) {
-  const ProgramInfo &info = loaded.info();
-  const size_t vocab = size_t(info.vocab);
-  std::deque<Running> running;
-  size_t next = 0;
-  std::vector<Feed> feeds;
-  std::vector<Running *> sampled;
-  std::vector<float> logits;
-
-  while (next < prompts.size() || !running.empty()) {
-    while (next < prompts.size() && int64_t(running.size()) < batchSequences) {
-      const std::vector<int32_t> &prompt = prompts[next];
-      Running r;
-      r.number = next++;
-      r.promptLength = int64_t(prompt.size());
-      if (options.maxTokens <= 0 || r.promptLength >= info.maxContext) {
-        done(r.number, r.completion); // No room for a token.
-        continue;
-      }
-      r.sequence.tokens = prompt;
-      running.push_back(std::move(r));
-    }
-
-    // Decode rows first: a long prompt must not hold the others up.
-    feeds.clear();
-    sampled.clear();
-    int64_t budget = info.maxStepTokens;
-    for (bool decode : {true, false})
-      for (Running &r : running) {
-        int64_t pending = r.sequence.pending();
-        bool isDecode = r.sequence.cached >= r.promptLength;
-        int64_t count = std::min({pending, chunkTokens, budget});
-        if (isDecode != decode || count == 0)
-          continue;
-        bool last = count == pending;
-        feeds.push_back(
-            {&r.sequence, count, last ? Outputs::Last : Outputs::None});
-        if (last)
-          sampled.push_back(&r);
-        budget -= count;
-      }
-    if (feeds.empty())
-      break; // All that was left had no room for a token.
-    OCTET_TRY(step(feeds, logits));
-
-    for (size_t i = 0; i < sampled.size(); ++i) {
-      std::span<const float> row(logits.data() + i * vocab, vocab);
-      OCTET_TRY(advance(*sampled[i], row, options, info, loaded.path()));
-    }
-    for (auto it = running.begin(); it != running.end();) {
-      if (!it->finished) {
-        ++it;
-        continue;
-      }
-      release(it->sequence);
-      done(it->number, it->completion);
-      it = running.erase(it);
-    }
-  }
-  return Status::success();
+  return status;
 }

@@ -6,9 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Packs prefill chunks and decode rows of several sequences into the batches
-// that a program runs, within its limits. How rows are packed never changes
-// their values (B5), so nothing here has to be careful about it.
+// Sequences on the paged cache of a model, and the batches that its program
+// runs: prefill chunks and decode rows of several sequences, within its limits.
+// How rows are packed never changes their values (B5), so nothing here has to
+// be careful about it.
+//
+// Sequences share pages: a fork has all pages of its source, and whoever writes
+// into a page that others have gets a copy first. So a page that more than one
+// sequence has is never written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,9 +22,7 @@
 
 #include "octet/Support/Status.h"
 #include "runtime/core/Model.h"
-#include "runtime/core/Sampler.h"
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,108 +33,85 @@ namespace octet::rt {
 struct Sequence {
   std::vector<int32_t> tokens; ///< the prompt and what followed
   int64_t cached = 0;
-  std::vector<int32_t> pages;
+  std::vector<int32_t> pages; ///< cdiv(cached, OCTET_PAGE), or more
 
   int64_t pending() const { return int64_t(tokens.size()) - cached; }
 };
 
-/// Which rows of a feed give logits.
-enum class Outputs { None, Last, All };
-
 /// Part of a step: the next `count` pending tokens of a sequence.
 struct Feed {
   Sequence *sequence;
-  int64_t count;
-  Outputs outputs;
-};
-
-struct EngineOptions {
-  /// Largest number of prompt tokens of one sequence in a step; 0: the
-  /// program's max_step_tokens.
-  int64_t chunk = 0;
-  /// Largest number of sequences in a step; 0: the program's max_seqs.
-  int64_t batch = 0;
-};
-
-struct GenerateOptions {
-  int64_t maxTokens = 16;
-  bool ignoreEos = false;
-  std::vector<int32_t> stopIds = {};   ///< end with "stop"; not part of the ids
-  std::vector<int32_t> forbidden = {}; ///< never drawn (P17)
-  SamplerOptions sampler = {};
-  /// Called with a prompt's number and each new id that is not an end; true
-  /// ends the prompt with "stop", this id included.
-  std::function<bool(size_t, int32_t)> onToken = {};
-  int64_t logProbs = -1; ///< alternatives a token; -1: no log-probabilities
-};
-
-struct TokenLogProb {
-  float logProb;
-  std::vector<std::pair<int32_t, float>> top;
-};
-
-/// What became of one prompt.
-struct Completion {
-  std::vector<int32_t>
-      ids; ///< without the prompt; ends in eos if that ended it
-  const char *finish = "length"; ///< "length", "eos" or "stop"
-  std::vector<TokenLogProb> logProbs;
+  int64_t count;   ///< 1 to pending()
+  int64_t outputs; ///< how many of the last of them give logits: 0 to count
 };
 
 class Engine {
 public:
-  Engine(Model &model, EngineOptions options);
+  explicit Engine(Model &model) : loaded(model) {}
 
-  /// Checks ids from a file or command line and narrows them.
-  /// \returns an input error that names `subject`: no ids, an id outside the
-  /// vocabulary, more ids than the context holds, each with both numbers.
-  Result<std::vector<int32_t>> checkIds(std::span<const int64_t> ids,
-                                        const std::string &subject) const;
-  /// Checks the number of tokens alone; `tokens` may be any number.
+  /// \returns an input error that names `subject`, with both numbers: an id
+  /// outside the vocabulary.
+  template <typename Id>
+  Status checkIds(std::span<const Id> ids, const std::string &subject) const {
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (ids[i] < 0 || int64_t(ids[i]) >= loaded.info().vocab)
+        return outsideVocabulary(i, int64_t(ids[i]), subject);
+    return Status::success();
+  }
+  /// Checks a number of tokens alone; `tokens` may be any number.
   /// \returns an input error that names `subject` and both numbers.
   Status checkLength(int64_t tokens, const std::string &subject) const;
-  /// As checkIds, but of any length.
-  Result<std::vector<int32_t>>
-  checkVocabulary(std::span<const int64_t> ids,
-                  const std::string &subject) const;
 
-  /// Runs one batch.
-  /// \param feeds   within the program's limits; each sequence once.
-  /// \param logits  [out] [outputs, vocab], the rows wanted in feed order;
-  ///                replaced.
-  Status step(std::span<const Feed> feeds, std::vector<float> &logits,
-              TraceSink *sink = nullptr);
-
-  /// Runs all pending tokens of `sequence`, chunk after chunk.
-  /// \param logits  [out] appended: the rows `outputs` asks for.
-  Status prefill(Sequence &sequence, Outputs outputs,
-                 std::vector<float> &logits, TraceSink *sink = nullptr);
-
-  /// Gives the pages of a sequence back.
+  /// A second sequence of the same tokens, which shares the pages.
+  Sequence fork(const Sequence &source);
+  /// Cuts a sequence to its first `length` tokens and gives the pages behind
+  /// them back.
+  void truncate(Sequence &sequence, int64_t length);
+  /// Gives all pages of a sequence back; its tokens are pending again.
   void release(Sequence &sequence);
 
-  /// Runs an extracted module on one sequence of `rows` rows.
-  /// \param x  [rows, in].
-  /// \returns  [rows, out].
-  Result<std::vector<float>> evaluate(std::span<const float> x, int64_t rows);
+  /// \returns a usage error unless they are 1 to max_seqs feeds of at most
+  /// max_step_tokens tokens, each sequence is in one, and all are as Feed says.
+  Status checkFeeds(std::span<const Feed> feeds) const;
+  /// Rows of logits that a step of these feeds gives.
+  static int64_t outputRows(std::span<const Feed> feeds);
+  /// Free pages that a step of these feeds takes: for new tokens, and for a
+  /// copy of each page that is written and shared.
+  int64_t pagesNeeded(std::span<const Feed> feeds) const;
 
-  /// Continues each prompt; as many at once as options and program allow.
-  /// Drawing depends on the prompt's number and the token's, not on the batch.
-  /// \param done  called once a prompt, when it is finished.
-  Status generate(std::span<const std::vector<int32_t>> prompts,
-                  const GenerateOptions &options,
-                  const std::function<void(size_t, const Completion &)> &done);
+  /// Runs one batch.
+  /// \param feeds   as checkFeeds wants them.
+  /// \param logits  [out] [outputRows, vocab] F32, in feed order.
+  /// \returns a usage error if the feeds or `logits` are not so; a machine
+  /// error without enough free pages; what the program recorded. The sequences
+  /// are then as before.
+  Status step(std::span<const Feed> feeds, std::span<float> logits,
+              TraceSink *sink = nullptr);
+
+  /// Runs all pending tokens of `sequence`, in chunks.
+  /// \param outputs  of the last rows.
+  /// \param logits   [out] appended: [outputs, vocab].
+  /// \param chunk    most tokens a step; 0: max_step_tokens.
+  Status prefill(Sequence &sequence, int64_t outputs,
+                 std::vector<float> &logits, TraceSink *sink = nullptr,
+                 int64_t chunk = 0);
+
+  /// Runs an extracted module on one sequence of `rows` rows.
+  /// \param x      [rows, in].
+  /// \param y      [out] [rows, out].
+  /// \param chunk  most rows a step; 0: max_step_tokens.
+  Status evaluate(std::span<const float> x, int64_t rows, std::span<float> y,
+                  int64_t chunk = 0);
 
   Model &model() { return loaded; }
-  int64_t chunk() const { return chunkTokens; }
-  int64_t batch() const { return batchSequences; }
 
 private:
-  Status runRows(std::span<const Feed> feeds, const float *input,
-                 std::vector<float> &output, TraceSink *sink);
+  Status outsideVocabulary(size_t index, int64_t id,
+                           const std::string &subject) const;
+  Status run(std::span<const Feed> feeds, const float *input,
+             std::span<float> output, TraceSink *sink);
+  int64_t chunkTokens(int64_t wanted) const;
   Model &loaded;
-  int64_t chunkTokens;
-  int64_t batchSequences;
 };
 
 } // namespace octet::rt

@@ -31,7 +31,9 @@ KvCache::KvCache(KvCache &&o) noexcept { *this = std::move(o); }
 
 KvCache &KvCache::operator=(KvCache &&o) noexcept {
   std::swap(pageCount, o.pageCount);
+  std::swap(pageBytes, o.pageBytes);
   std::swap(freeList, o.freeList);
+  std::swap(ownerCounts, o.ownerCounts);
   std::swap(layerTable, o.layerTable);
   std::swap(base, o.base);
   std::swap(size, o.size);
@@ -87,6 +89,7 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
   cache.freeList.reserve(*pages);
   for (int64_t page = *pages; page-- > 0;)
     cache.freeList.push_back(int32_t(page));
+  cache.ownerCounts.assign(size_t(*pages), 0);
   if (info.layers == 0)
     return cache;
 
@@ -104,6 +107,7 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
                    " bytes of address space: " + std::strerror(errno));
   cache.base = map;
   cache.size = size_t(*total);
+  cache.pageBytes = *half / *pages;
   for (int64_t layer = 0; layer < info.layers; ++layer) {
     char *k = static_cast<char *>(map) + 2 * layer * *half;
     cache.layerTable.push_back({k, k + *half});
@@ -111,18 +115,54 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
   return cache;
 }
 
+int32_t KvCache::take() {
+  const int32_t page = freeList.back();
+  freeList.pop_back();
+  ownerCounts[page] = 1;
+  return page;
+}
+
+void KvCache::give(int32_t page) {
+  if (--ownerCounts[page] == 0)
+    freeList.push_back(page);
+}
+
 bool KvCache::grow(std::vector<int32_t> &pages, int64_t tokens) {
   int64_t missing = cdiv(tokens, OCTET_PAGE) - int64_t(pages.size());
   if (missing > freePages())
     return false;
-  for (; missing > 0; --missing) {
-    pages.push_back(freeList.back());
-    freeList.pop_back();
-  }
+  for (; missing > 0; --missing)
+    pages.push_back(take());
   return true;
 }
 
-void KvCache::release(std::vector<int32_t> &pages) {
-  freeList.insert(freeList.end(), pages.rbegin(), pages.rend());
-  pages.clear();
+void KvCache::shrink(std::vector<int32_t> &pages, int64_t tokens) {
+  const size_t kept = size_t(cdiv(tokens, OCTET_PAGE));
+  while (pages.size() > kept) {
+    give(pages.back());
+    pages.pop_back();
+  }
+}
+
+void KvCache::share(std::span<const int32_t> pages) {
+  for (int32_t page : pages)
+    ++ownerCounts[page];
+}
+
+bool KvCache::makeOwn(int32_t &page) {
+  if (owners(page) == 1)
+    return true;
+  if (freeList.empty())
+    return false;
+  const int32_t copy = take();
+  // All of a page, whatever the order of rows and heads in it.
+  for (const octet_kv_layer &layer : layerTable)
+    for (void *half : {layer.k, layer.v}) {
+      char *base = static_cast<char *>(half);
+      std::memcpy(base + copy * pageBytes, base + page * pageBytes,
+                  size_t(pageBytes));
+    }
+  give(page);
+  page = copy;
+  return true;
 }

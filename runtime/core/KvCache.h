@@ -20,6 +20,7 @@
 #include "runtime/abi.h"
 #include "runtime/core/Program.h"
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -48,13 +49,29 @@ public:
   /// Adds pages until `pages` holds `tokens` tokens; false, and `pages` as it
   /// was, if there are not enough free ones.
   [[nodiscard]] bool grow(std::vector<int32_t> &pages, int64_t tokens);
+  /// Gives the pages beyond those of `tokens` tokens back. A page is free when
+  /// its last owner has given it back.
+  void shrink(std::vector<int32_t> &pages, int64_t tokens);
   /// Gives all pages back.
-  void release(std::vector<int32_t> &pages);
+  void release(std::vector<int32_t> &pages) { shrink(pages, 0); }
+
+  /// One more owner of each page, for a second list of the same pages.
+  void share(std::span<const int32_t> pages);
+  /// How many lists have the page.
+  int32_t owners(int32_t page) const { return ownerCounts[page]; }
+  /// Puts a copy of its own in the place of a page that has other owners, for
+  /// someone who is about to write; false, and nothing changed, if no page is
+  /// free. A page without other owners stays.
+  [[nodiscard]] bool makeOwn(int32_t &page);
 
 private:
   KvCache() = default;
+  int32_t take();
+  void give(int32_t page);
   int64_t pageCount = 0;
-  std::vector<int32_t> freeList; ///< the next page is at the back
+  int64_t pageBytes = 0;            ///< of the keys of a layer; values as many
+  std::vector<int32_t> freeList;    ///< the next page is at the back
+  std::vector<int32_t> ownerCounts; ///< by page; 0: free
   std::vector<octet_kv_layer> layerTable;
   void *base = nullptr;
   size_t size = 0;

@@ -93,7 +93,7 @@ Model::~Model() {
 int Model::threads() const { return pool->size(); }
 
 Status Model::allocateArena() {
-  const int64_t bytes = program.abi->arena_bytes;
+  const int64_t bytes = program->abi->arena_bytes;
   auto tooLarge = [&](const std::string &why) {
     return machineError(path(),
                         "its intermediate values need " +
@@ -130,7 +130,7 @@ Status Model::takeError(const char *function, int32_t result) {
 }
 
 Status Model::runLoad() {
-  const int64_t count = program.abi->num_weights;
+  const int64_t count = program->abi->num_weights;
   if (count > kMaxWeights)
     return inputError(path(), "the program asks for " + std::to_string(count) +
                                   " weights; at most " +
@@ -140,7 +140,7 @@ Status Model::runLoad() {
   empty.num_parts = kEmptySlot;
   weights.assign(size_t(count), empty);
   ctx.weights = weights.data();
-  OCTET_TRY(takeError("load", program.abi->load(&ctx, /*rank=*/0)));
+  OCTET_TRY(takeError("load", program->abi->load(&ctx, /*rank=*/0)));
   for (int64_t i = 0; i < count; ++i)
     if (weights[i].num_parts < 0 || weights[i].num_parts > OCTET_MAX_PARTS) {
       ErrorInfo error =
@@ -185,9 +185,9 @@ void Model::setProfile(Profile *profile) {
   ctx.runtime = profile ? profiledServices() : cpuServices();
 }
 
-Result<std::unique_ptr<Model>> Model::load(Program program,
-                                           const std::string &weights,
-                                           const LoadOptions &options) {
+Result<std::unique_ptr<Model>>
+Model::load(std::shared_ptr<const Program> program, const std::string &weights,
+            const LoadOptions &options) {
   std::unique_ptr<Model> model(new Model());
   model->program = std::move(program);
   const ProgramInfo &info = model->info();
@@ -220,7 +220,7 @@ Result<std::unique_ptr<Model>> Model::load(Program program,
 Status Model::step(const octet_batch &batch, TraceSink *sink) {
   ctx.sink = sink;
   ctx.tracing = sink != nullptr;
-  int32_t result = program.abi->step(&ctx, &batch);
+  int32_t result = program->abi->step(&ctx, &batch);
   ctx.sink = nullptr;
   ctx.tracing = 0;
   return takeError("step", result);

@@ -47,14 +47,15 @@ public:
   /// \returns the checkpoint's errors, those of checkTensorTable, what a
   /// load service recorded (W6 and others), or that memory is too small.
   static Result<std::unique_ptr<Model>>
-  load(Program program, const std::string &weights, const LoadOptions &options);
+  load(std::shared_ptr<const Program> program, const std::string &weights,
+       const LoadOptions &options);
   ~Model();
   Model(const Model &) = delete;
   Model &operator=(const Model &) = delete;
 
-  const ProgramInfo &info() const { return program.info; }
+  const ProgramInfo &info() const { return program->info; }
   /// The program's file, the subject of errors.
-  const std::string &path() const { return program.path; }
+  const std::string &path() const { return program->path; }
   KvCache &cache() { return *kv; }
   /// What load services had to say (P8).
   std::span<const std::string> warnings() const { return ctx.warnings; }
@@ -81,7 +82,7 @@ private:
   Status allocateArena();
   Status runLoad();
 
-  Program program;
+  std::shared_ptr<const Program> program; ///< destroyed last: threads run it
   TensorTable table;
   std::optional<MappedCheckpoint> mapped;
   std::optional<RandomWeights> random;

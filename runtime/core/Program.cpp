@@ -16,6 +16,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace octet;
 using namespace octet::rt;
@@ -227,8 +228,8 @@ static Status writeAll(int fd, std::span<const std::byte> data,
 
 /// dlopen takes a path. Anonymous memory has one below /proc; where that is not
 /// mounted (a bare root), a temporary file is opened and removed at once.
-static Result<void *> openImage(std::span<const std::byte> image,
-                                const std::string &subject) {
+Result<ProgramImage> ProgramImage::load(std::span<const std::byte> image,
+                                        const std::string &subject) {
   std::string name;
   bool isFile = false;
   int fd = memfd_create("octet-program", MFD_CLOEXEC);
@@ -262,30 +263,52 @@ static Result<void *> openImage(std::span<const std::byte> image,
   }
   if (isFile)
     unlink(name.c_str());
-  // The loader knows objects by path: the number of a loaded one stays taken,
-  // or a second program of this process would be taken for the first.
-  if (isFile || !handle)
+  // The loader knows objects by path: the number of a loaded one stays taken
+  // until it is unloaded, or a second program would be taken for the first.
+  if (isFile || !handle) {
     close(fd);
+    fd = -1;
+  }
   OCTET_TRY(written);
   if (!handle)
     return inputError(subject,
                       "the program cannot be loaded: " + escapeName(why));
-  return handle;
+  return ProgramImage(handle, fd);
 }
 
-Result<Program> Program::load(const Payload &payload) {
+ProgramImage::ProgramImage(ProgramImage &&o) noexcept
+    : handle(std::exchange(o.handle, nullptr)), fd(std::exchange(o.fd, -1)) {}
+
+ProgramImage &ProgramImage::operator=(ProgramImage &&o) noexcept {
+  std::swap(handle, o.handle);
+  std::swap(fd, o.fd);
+  return *this;
+}
+
+ProgramImage::~ProgramImage() {
+  if (handle)
+    dlclose(handle);
+  if (fd >= 0)
+    close(fd);
+}
+
+const void *ProgramImage::find(const char *symbol) const {
+  return dlsym(handle, symbol);
+}
+
+Result<std::shared_ptr<const Program>> Program::load(const Payload &payload) {
   const std::string &subject = payload.path();
   auto image = payload.section("program");
   if (!image)
     return inputError(subject, "the payload has no section 'program'");
-  OCTET_TRY_ASSIGN(void *handle, openImage(*image, subject));
-  Program program;
-  program.path = subject;
-  program.abi =
-      static_cast<const octet_program_t *>(dlsym(handle, "octet_program"));
-  if (!program.abi)
+  OCTET_TRY_ASSIGN(ProgramImage loaded, ProgramImage::load(*image, subject));
+  std::shared_ptr<Program> program(new Program(std::move(loaded)));
+  program->path = subject;
+  program->abi = static_cast<const octet_program_t *>(
+      program->image.find("octet_program"));
+  if (!program->abi)
     return inputError(subject, "the program exports no 'octet_program'");
-  const octet_program_t &abi = *program.abi;
+  const octet_program_t &abi = *program->abi;
   if (abi.abi_version != OCTET_ABI_VERSION)
     return inputError(subject, "the program has ABI version " +
                                    std::to_string(abi.abi_version) +
@@ -297,7 +320,7 @@ Result<Program> Program::load(const Payload &payload) {
     return inputError(subject, "'octet_program' has a field without sense "
                                "(info, load, step, arena_bytes, num_weights)");
   OCTET_TRY_ASSIGN(
-      program.info,
+      program->info,
       parseProgramInfo({abi.info, size_t(abi.info_bytes)}, subject));
-  return program;
+  return std::shared_ptr<const Program>(std::move(program));
 }

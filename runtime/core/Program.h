@@ -18,7 +18,9 @@
 #include "octet/Support/Status.h"
 #include "runtime/abi.h"
 #include "runtime/core/Payload.h"
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,18 +68,42 @@ struct ProgramInfo {
 Result<ProgramInfo> parseProgramInfo(std::string_view text,
                                      const std::string &subject);
 
-/// The shared object, loaded. It stays mapped until the process ends: threads
-/// may still run its code, and one process has one program.
+/// A program's shared object, loaded; unloaded with its last user.
+class ProgramImage {
+public:
+  /// \returns an error that names `subject`: no place to map it from, or the
+  /// system's loader refuses it.
+  static Result<ProgramImage> load(std::span<const std::byte> image,
+                                   const std::string &subject);
+  ProgramImage(ProgramImage &&) noexcept;
+  ProgramImage &operator=(ProgramImage &&) noexcept;
+  ~ProgramImage();
+
+  /// The address of an exported symbol, or null.
+  const void *find(const char *symbol) const;
+
+private:
+  ProgramImage(void *handle, int fd) : handle(handle), fd(fd) {}
+  void *handle;
+  int fd; ///< of the anonymous memory it is mapped from, or -1
+};
+
+/// A program in memory. Const and without state: several models may run one.
 struct Program {
   const octet_program_t *abi = nullptr;
   ProgramInfo info;
   std::string path; ///< the file it came from
 
-  /// Maps the `program` section of `payload` and checks what it exports.
+  /// Maps the `program` section of `payload` and checks what it exports. The
+  /// payload is not needed afterwards.
   /// \returns an input error naming the file: not loadable, no
   /// `octet_program`, another ABI version, info that does not parse or lacks a
   /// key.
-  static Result<Program> load(const Payload &payload);
+  static Result<std::shared_ptr<const Program>> load(const Payload &payload);
+
+private:
+  explicit Program(ProgramImage image) : image(std::move(image)) {}
+  ProgramImage image;
 };
 
 } // namespace octet::rt

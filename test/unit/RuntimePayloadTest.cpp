@@ -209,7 +209,7 @@ TEST_F(PayloadTest, ProgramThatIsNoSharedObject) {
   write();
   Result<Payload> payload = Payload::open(path("a"));
   ASSERT_TRUE(payload.ok());
-  Result<Program> program = Program::load(*payload);
+  auto program = Program::load(*payload);
   ASSERT_FALSE(program.ok());
   EXPECT_NE(program.status().info().message.find("cannot be loaded"),
             std::string::npos);
@@ -221,7 +221,7 @@ TEST_F(PayloadTest, ProgramOfAnotherAbi) {
   ASSERT_TRUE(packed.ok());
   Result<Payload> payload = Payload::open(path("p"));
   ASSERT_TRUE(payload.ok());
-  Result<Program> program = Program::load(*payload);
+  auto program = Program::load(*payload);
   ASSERT_FALSE(program.ok());
   EXPECT_EQ(program.status().info().message,
             "the program has ABI version " +

@@ -52,14 +52,14 @@ protected:
       OCTET_TRY(packProgram(OCTET_FAKE_DIR "/fake-program.so", "",
                             folder + "/program"));
       OCTET_TRY_ASSIGN(Payload payload, Payload::open(folder + "/program"));
-      OCTET_TRY_ASSIGN(Program loaded, Program::load(payload));
+      OCTET_TRY_ASSIGN(auto loaded, Program::load(payload));
       return Model::load(std::move(loaded), std::string(kRandomWeights),
                          {.threads = 2});
     };
     auto loaded = open();
     ASSERT_TRUE(loaded.ok()) << loaded.status().info().format();
     model = loaded.take();
-    engine = std::make_unique<Engine>(*model, EngineOptions{});
+    engine = std::make_unique<Engine>(*model);
   }
   void TearDown() override { fs::remove_all(folder); }
 
@@ -82,14 +82,14 @@ TEST_F(ProfiledModelTest, CountsCallsBytesAndOperations) {
   Sequence sequence;
   std::vector<float> logits;
   sequence.tokens.assign(5, 1);
-  ASSERT_TRUE(engine->prefill(sequence, Outputs::Last, logits).ok());
+  ASSERT_TRUE(engine->prefill(sequence, /*outputs=*/1, logits).ok());
 
   // Two tokens after five, and one output.
   Profile profile;
   model->setProfile(&profile);
   sequence.tokens.assign(7, 1);
   logits.clear();
-  ASSERT_TRUE(engine->prefill(sequence, Outputs::Last, logits).ok());
+  ASSERT_TRUE(engine->prefill(sequence, /*outputs=*/1, logits).ok());
   model->setProfile(nullptr);
   std::vector<OperatorProfile> entries = profile.entries();
 
@@ -117,7 +117,7 @@ TEST_F(ProfiledModelTest, CountsCallsBytesAndOperations) {
 
   // The plain table again: nothing more is added.
   sequence.tokens.assign(8, 1);
-  ASSERT_TRUE(engine->prefill(sequence, Outputs::Last, logits).ok());
+  ASSERT_TRUE(engine->prefill(sequence, /*outputs=*/1, logits).ok());
   expect(OperatorKind::Rows, "add", 2, 2 * 2 * 12 * 48, 0);
   EXPECT_EQ(profile.entries().size(), entries.size());
   engine->release(sequence);

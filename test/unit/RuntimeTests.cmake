@@ -29,10 +29,17 @@ target_link_libraries(fake-model PRIVATE OctetFakeModel)
 set_target_properties(fake-model PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 add_dependencies(fake-model ${fake_programs})
 
-foreach(subject Payload Sampler KvCache Services Engine RandomWeights Profile)
-  octet_add_unittest(Runtime${subject}Test ${CMAKE_CURRENT_LIST_DIR}/Runtime${subject}Test.cpp
-    LINK OctetFakeModel OctetRuntime)
+# octet_add_runtime_test(SUBJECT LIBS…): RuntimeSUBJECTTest.cpp.
+function(octet_add_runtime_test subject)
+  octet_add_unittest(Runtime${subject}Test
+    ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/Runtime${subject}Test.cpp
+    LINK OctetFakeModel ${ARGN})
   target_compile_definitions(Runtime${subject}Test PRIVATE
     OCTET_FAKE_DIR="${PROJECT_BINARY_DIR}/unit")
   add_dependencies(Runtime${subject}Test ${fake_programs})
+endfunction()
+
+foreach(subject Payload Sampler KvCache Services Engine RandomWeights Profile)
+  octet_add_runtime_test(${subject} OctetRuntime)
 endforeach()
+octet_add_runtime_test(Generate OctetRuntimeCli)
