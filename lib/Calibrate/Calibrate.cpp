@@ -37,6 +37,7 @@ private:
   bool isFull() const { return result.tokens >= options.maxTokens; }
   Status checkInterrupted() const;
   Result<std::vector<int32_t>> readIds(const rt::FilePrompt &prompt);
+  Result<std::vector<int32_t>> encode(const rt::FilePrompt &prompt);
   Status runPrompt(std::span<const int32_t> ids);
   Status runPiece(std::span<const int32_t> ids);
 
@@ -87,7 +88,8 @@ Status Calibrator::open(const std::string &scratch) {
   compileOptions.import.maxStepTokens = kStepTokens;
   OCTET_TRY(compile(compileOptions));
   OCTET_TRY_ASSIGN(payload, rt::Payload::open(compileOptions.output));
-  OCTET_TRY_ASSIGN(rt::Program program, rt::Program::load(*payload));
+  OCTET_TRY_ASSIGN(std::shared_ptr<const rt::Program> program,
+                   rt::Program::load(*payload));
   std::error_code ignored; // whoever made the folder removes it with all in it
   std::filesystem::remove(compileOptions.output, ignored);
   OCTET_TRY(checkInterrupted());
@@ -98,13 +100,25 @@ Status Calibrator::open(const std::string &scratch) {
                                           options.checkpoint, loadOptions));
   for (const std::string &text : model->warnings())
     std::cerr << "warning: " << text << '\n';
-  engine.emplace(*model, rt::EngineOptions{});
+  engine.emplace(*model);
   return Status::success();
 }
 
 Result<std::vector<int32_t>> Calibrator::readIds(const rt::FilePrompt &prompt) {
-  if (!prompt.isText)
-    return engine->checkVocabulary(prompt.ids, prompt.subject);
+  std::vector<int32_t> ids;
+  if (!prompt.isText) {
+    OCTET_TRY(engine->checkIds<int64_t>(prompt.ids, prompt.subject));
+    ids.assign(prompt.ids.begin(), prompt.ids.end());
+  } else {
+    OCTET_TRY_ASSIGN(ids, encode(prompt));
+    OCTET_TRY(engine->checkIds<int32_t>(ids, prompt.subject));
+  }
+  if (ids.empty())
+    return inputError(prompt.subject, "no token ids; at least one is needed");
+  return ids;
+}
+
+Result<std::vector<int32_t>> Calibrator::encode(const rt::FilePrompt &prompt) {
   if (!tokenizer) {
     std::optional<std::span<const std::byte>> text =
         payload->section("tokenizer.json");
@@ -118,22 +132,18 @@ Result<std::vector<int32_t>> Calibrator::readIds(const rt::FilePrompt &prompt) {
             {reinterpret_cast<const char *>(text->data()), text->size()},
             escapePath(options.checkpoint) + ": tokenizer.json"));
   }
-  OCTET_TRY_ASSIGN(std::vector<int32_t> ids,
-                   tokenizer->encode(prompt.text, /*addSpecial=*/true));
-  return engine->checkVocabulary(std::vector<int64_t>(ids.begin(), ids.end()),
-                                 prompt.subject);
+  return tokenizer->encode(prompt.text, /*addSpecial=*/true);
 }
 
 /// One sequence from position 0, a step after the other. No logits are wanted.
 Status Calibrator::runPiece(std::span<const int32_t> ids) {
   rt::Sequence sequence;
   sequence.tokens.assign(ids.begin(), ids.end());
-  std::vector<float> none;
   while (sequence.pending()) {
     OCTET_TRY(checkInterrupted());
-    rt::Feed feed{&sequence, std::min(sequence.pending(), engine->chunk()),
-                  rt::Outputs::None};
-    OCTET_TRY(engine->step({&feed, 1}, none, &sink));
+    rt::Feed feed{&sequence, std::min(sequence.pending(), kStepTokens),
+                  /*outputs=*/0};
+    OCTET_TRY(engine->step({&feed, 1}, /*logits=*/{}, &sink));
     result.tokens += feed.count;
     if (options.progress)
       options.progress(result.tokens, options.maxTokens);
