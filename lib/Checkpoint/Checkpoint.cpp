@@ -16,8 +16,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/Checkpoint/Checkpoint.h"
-#include "JsonSax.h"
 #include "octet/Checkpoint/Gguf.h"
+#include "octet/Checkpoint/JsonSax.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
 #include <algorithm>

@@ -25,8 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "JsonSax.h"
-#include "octet/Checkpoint/Checkpoint.h"
+#include "octet/Checkpoint/JsonSax.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
@@ -95,8 +94,8 @@ static std::string printList(std::span<const int64_t> values) {
 }
 
 std::string_view octet::packingName(Packing packing) {
-  static constexpr std::string_view kNames[] = {
-      "", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q4_K", "Q6_K"};
+  static constexpr std::string_view kNames[] = {"",     "Q4_0", "Q4_1", "Q5_0",
+                                                "Q5_1", "Q8_0", "Q4_K", "Q6_K"};
   return kNames[size_t(packing)];
 }
 

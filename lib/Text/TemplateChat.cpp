@@ -7,126 +7,18 @@
 //===----------------------------------------------------------------------===//
 
 #include "TemplateInterpreter.h"
-#include "octet/Checkpoint/Checkpoint.h"
+#include "octet/Checkpoint/JsonSax.h"
 #include "octet/Support/Escape.h"
 #include "octet/Text/ChatTemplate.h"
-#include <set>
+#include <algorithm>
 
 using namespace octet;
 using namespace octet::jinja;
 using nlohmann::ordered_json;
 
-//===----------------------------------------------------------------------===//
-// JSON in its own order
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// Builds the tree; nlohmann's parser itself does not recurse.
-class OrderedBuilder {
-public:
-  explicit OrderedBuilder(std::string subject) : subject(std::move(subject)) {}
-
-  bool null() { return add(nullptr); }
-  bool boolean(bool value) { return add(value); }
-  bool number_integer(int64_t value) { return add(value); }
-  bool number_unsigned(uint64_t value) { return add(value); }
-  bool number_float(double value, const std::string &text) {
-    if (text.find_first_of(".eE") == text.npos)
-      return fail("the integer " + escapeName(text) + " does not fit 64 bits");
-    return add(value);
-  }
-  bool string(std::string &value) { return add(std::move(value)); }
-  bool binary(ordered_json::binary_t &) { return fail("holds binary data"); }
-  bool start_object(size_t) { return enter(ordered_json::object()); }
-  bool start_array(size_t) { return enter(ordered_json::array()); }
-  bool end_object() {
-    keys.pop_back();
-    open.pop_back();
-    return true;
-  }
-  bool end_array() { return end_object(); }
-  bool key(std::string &name) {
-    if (!count())
-      return false;
-    if (!keys.back().insert(name).second)
-      return fail("has the key " + quoteName(name) + " twice in one object");
-    // As a vector: ordered_map's own insertion searches all keys.
-    auto &entries = static_cast<ordered_json::object_t::Container &>(
-        *open.back()->get_ptr<ordered_json::object_t *>());
-    entries.emplace_back(name, nullptr);
-    slot = &entries.back().second;
-    return true;
-  }
-  bool parse_error(size_t position, const std::string &,
-                   const nlohmann::detail::exception &) {
-    return fail("is not JSON: an error at byte " + std::to_string(position));
-  }
-
-  const std::string subject;
-  ordered_json root;
-  Status error;
-
-private:
-  bool fail(std::string message) {
-    if (error.ok())
-      error = inputError(subject, std::move(message));
-    return false;
-  }
-  bool count() {
-    return ++values <= kMaxJsonValues ||
-           fail("holds more than " + std::to_string(kMaxJsonValues) +
-                " values");
-  }
-  ordered_json *place(ordered_json value) {
-    if (open.empty()) {
-      root = std::move(value);
-      return &root;
-    }
-    if (auto *array = open.back()->get_ptr<ordered_json::array_t *>())
-      return &array->emplace_back(std::move(value));
-    *slot = std::move(value);
-    return slot;
-  }
-  bool add(ordered_json value) {
-    if (!count())
-      return false;
-    place(std::move(value));
-    return true;
-  }
-  bool enter(ordered_json value) {
-    if (open.size() == size_t(kMaxJsonDepth))
-      return fail("nests deeper than " + std::to_string(kMaxJsonDepth) +
-                  " levels");
-    if (!count())
-      return false;
-    open.push_back(place(std::move(value)));
-    keys.emplace_back();
-    return true;
-  }
-
-  std::vector<ordered_json *> open;
-  std::vector<std::set<std::string>> keys;
-  ordered_json *slot = nullptr;
-  int64_t values = 0;
-};
-
-} // namespace
-
 Result<ordered_json> octet::parseOrderedJson(std::string_view text,
                                              const std::string &subject) {
-  if (text.size() > size_t(kMaxJsonBytes))
-    return inputError(
-        subject, "is " + std::to_string(text.size()) + " bytes; JSON over " +
-                     std::to_string(kMaxJsonBytes) + " bytes is not read");
-  if (size_t at = text.find('\0'); at != text.npos)
-    return inputError(subject, "is not JSON: a zero byte at offset " +
-                                   std::to_string(at));
-  OrderedBuilder builder(subject);
-  if (!ordered_json::sax_parse(text.data(), text.data() + text.size(),
-                               &builder))
-    return std::move(builder.error);
-  return std::move(builder.root);
+  return octet::detail::parseJsonTree<ordered_json>(text, subject);
 }
 
 //===----------------------------------------------------------------------===//
@@ -219,6 +111,7 @@ Result<std::string> octet::renderChat(std::string_view templateText,
     return inputError("template variables", "are no object");
   }
   std::string out;
-  OCTET_TRY(Interpreter(subject, options.now).run(body, scope, out));
+  const int64_t maxWork = std::min(options.maxWork, kMaxTemplateWork);
+  OCTET_TRY(Interpreter(subject, options.now, maxWork).run(body, scope, out));
   return out;
 }

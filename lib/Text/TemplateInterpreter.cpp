@@ -42,10 +42,10 @@ bool Interpreter::failUndefined(const Value &value) {
 }
 
 bool Interpreter::charge(int64_t cost) {
-  if (__builtin_add_overflow(work, cost, &work) || work > kMaxTemplateWork) {
-    work = kMaxTemplateWork + 1;
+  if (__builtin_add_overflow(work, cost, &work) || work > maxWork) {
+    work = maxWork + 1;
     return fail("the template does more work than is allowed (" +
-                std::to_string(kMaxTemplateWork) + " units)");
+                std::to_string(maxWork) + " units)");
   }
   return true;
 }

@@ -12,7 +12,7 @@
 // none. A macro sees the scope it was defined in.
 //
 // A function that may fail returns false and leaves the error in `error`. What
-// a template can do is bounded by work (kMaxTemplateWork), by the depth of
+// a template can do is bounded by work (ChatOptions::maxWork), by the depth of
 // calls and of values, and by the size of the output.
 //
 //===----------------------------------------------------------------------===//
@@ -77,8 +77,8 @@ struct Arguments {
 
 class Interpreter {
 public:
-  Interpreter(std::string subject, std::optional<std::tm> now)
-      : subject(std::move(subject)), now(now) {}
+  Interpreter(std::string subject, std::optional<std::tm> now, int64_t maxWork)
+      : subject(std::move(subject)), now(now), maxWork(maxWork) {}
 
   /// Appends what the template prints. The tree outlives the interpreter.
   Status run(const Body &body, const ScopePtr &scope, std::string &out);
@@ -226,6 +226,7 @@ private:
 
   const std::string subject;
   const std::optional<std::tm> now;
+  const int64_t maxWork; ///< at most kMaxTemplateWork
   Status error;
   int line = 1;
   int depth = 0;

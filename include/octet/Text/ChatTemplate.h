@@ -53,6 +53,8 @@ struct ChatOptions {
   /// More variables (`enable_thinking`, `pad_token`, …): null or an object.
   /// They win over the others of the same name.
   nlohmann::ordered_json variables = nullptr;
+  /// What this rendering may do, at most kMaxTemplateWork.
+  int64_t maxWork = kMaxTemplateWork;
   /// The subject of errors.
   std::string subject = "chat template";
 };
