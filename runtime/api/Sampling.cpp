@@ -8,7 +8,9 @@
 
 #include "runtime/api/Guard.h"
 #include "runtime/core/Sampler.h"
+#include <charconv>
 #include <cmath>
+#include <iterator>
 
 using namespace octet;
 using namespace octet::rt;
@@ -36,10 +38,13 @@ static Result<SamplerOptions> readSampler(const char *function,
                                           const octet_sampler_options *given) {
   octet_sampler_options o = defaults();
   OCTET_TRY(readOptions(function, given, kSamplerOptionsBytes, o));
-  auto wrong = [&](const char *name, double value, const char *range) {
-    return usageError(function, std::string("'") + name + "' is " +
-                                    std::to_string(value) + "; " + range +
-                                    " would work");
+  auto wrong = [&](const char *name, auto value, const char *range) {
+    char text[64];
+    return usageError(
+        function,
+        std::string("'") + name + "' is " +
+            std::string(text, std::to_chars(text, std::end(text), value).ptr) +
+            "; " + range + " would work");
   };
   // Written so that NaN is wrong.
   if (!(o.temperature >= 0 && std::isfinite(o.temperature)))
@@ -49,7 +54,7 @@ static Result<SamplerOptions> readSampler(const char *function,
   if (!(o.min_p >= 0 && o.min_p <= 1))
     return wrong("min_p", o.min_p, "0 to 1");
   if (o.top_k < 0)
-    return wrong("top_k", double(o.top_k), "0 or more");
+    return wrong("top_k", o.top_k, "0 or more");
   if (o.reserved)
     return wrong("reserved", o.reserved, "0");
   return SamplerOptions{.temperature = o.temperature,

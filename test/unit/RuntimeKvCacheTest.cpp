@@ -40,6 +40,64 @@ TEST(KvCache, PagesAreSharedOut) {
   EXPECT_TRUE(cache.grow(c, 65));
 }
 
+// A page is free when its last owner has given it back; who writes into one
+// that others have gets a copy of it.
+TEST(KvCache, SharedPages) {
+  KvInfo info{.layers = 2, .kvHeads = 2, .headDim = 8, .type = OCTET_BF16};
+  const size_t bytes = OCTET_PAGE * 2 * 8 * 2;
+  auto made = KvCache::create(info, 1, 256, "p");
+  ASSERT_TRUE(made.ok());
+  KvCache cache = made.take(); // 4 pages
+  auto at = [&](int layer, bool values, int32_t page) {
+    const octet_kv_layer &l = cache.layers()[layer];
+    return static_cast<uint8_t *>(values ? l.v : l.k) + page * bytes;
+  };
+  std::vector<int32_t> a;
+  ASSERT_TRUE(cache.grow(a, 128));
+  for (int layer : {0, 1})
+    for (bool values : {false, true})
+      for (size_t i = 0; i < bytes; ++i)
+        at(layer, values, a[1])[i] = uint8_t(i * 3 + layer * 50 + values);
+  std::vector<int32_t> b = a;
+  cache.share(b);
+  EXPECT_EQ(cache.owners(a[0]), 2);
+  EXPECT_EQ(cache.freePages(), 2);
+
+  ASSERT_TRUE(cache.makeOwn(b[1]));
+  EXPECT_NE(b[1], a[1]);
+  EXPECT_EQ(cache.owners(a[1]), 1);
+  EXPECT_EQ(cache.owners(b[1]), 1);
+  EXPECT_EQ(cache.freePages(), 1);
+  for (int layer : {0, 1})
+    for (bool values : {false, true})
+      ASSERT_EQ(
+          std::memcmp(at(layer, values, a[1]), at(layer, values, b[1]), bytes),
+          0);
+  // Its only owner already.
+  const int32_t own = b[1];
+  ASSERT_TRUE(cache.makeOwn(b[1]));
+  EXPECT_EQ(b[1], own);
+
+  // Without a free page nothing changes.
+  std::vector<int32_t> c;
+  ASSERT_TRUE(cache.grow(c, 64));
+  const int32_t shared = b[0];
+  EXPECT_FALSE(cache.makeOwn(b[0]));
+  EXPECT_EQ(b[0], shared);
+  EXPECT_EQ(cache.owners(shared), 2);
+
+  cache.release(a);
+  EXPECT_EQ(cache.freePages(), 1);
+  EXPECT_EQ(cache.owners(shared), 1);
+  cache.shrink(b, 1);
+  EXPECT_EQ(cache.freePages(), 2);
+  cache.shrink(b, 64);
+  EXPECT_EQ(b.size(), 1u);
+  cache.release(b);
+  cache.release(c);
+  EXPECT_EQ(cache.freePages(), 4);
+}
+
 TEST(KvCache, LayersDoNotOverlap) {
   KvInfo info{.layers = 2, .kvHeads = 3, .headDim = 5, .type = OCTET_E4M3};
   auto made = KvCache::create(info, 1, 128, "p");

@@ -43,3 +43,14 @@ foreach(subject Payload Sampler KvCache Services Engine RandomWeights Profile)
   octet_add_runtime_test(${subject} OctetRuntime)
 endforeach()
 octet_add_runtime_test(Generate OctetRuntimeCli)
+
+# octet.h as its users have it: a C file, and liboctet.so.
+octet_add_unittest(ApiTest
+  ${CMAKE_CURRENT_LIST_DIR}/ApiTest.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/ApiStepTest.cpp
+  ${CMAKE_CURRENT_LIST_DIR}/ApiHeader.c
+  LINK OctetFakeModel OctetShared Threads::Threads)
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ApiHeader.c PROPERTIES
+  COMPILE_OPTIONS "-std=c99;-Wall;-Wextra;-pedantic;-Werror")
+target_compile_definitions(ApiTest PRIVATE OCTET_FAKE_DIR="${PROJECT_BINARY_DIR}/unit")
+add_dependencies(ApiTest ${fake_programs})

@@ -1,0 +1,30 @@
+# cmake -D READELF=… -D FILE=… -D HEADER=… -P check-exports.cmake
+# Fails unless FILE exports the functions that HEADER declares and nothing else.
+execute_process(COMMAND ${READELF} --dyn-syms -W ${FILE} OUTPUT_VARIABLE text RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${READELF} --dyn-syms ${FILE}: status ${status}")
+endif()
+
+set(exported "")
+string(REPLACE "\n" ";" lines "${text}")
+foreach(line ${lines})
+  # Num: Value Size Type Bind Vis Ndx Name; an index of UND is an import.
+  if(line MATCHES "(FUNC|OBJECT|TLS|IFUNC|NOTYPE) +(GLOBAL|WEAK|UNIQUE) +[A-Z]+ +[0-9]+ +([^@ ]+)")
+    list(APPEND exported ${CMAKE_MATCH_3})
+  endif()
+endforeach()
+file(READ ${HEADER} header)
+# Comments use the names too.
+string(REGEX REPLACE "/\\*([^*]|\\*+[^*/])*\\*+/" "" header "${header}")
+string(REGEX MATCHALL "octet_[a-z_]+\\(" declared "${header}")
+list(TRANSFORM declared REPLACE "\\(" "")
+list(SORT exported)
+list(SORT declared)
+list(LENGTH declared count)
+if(NOT exported STREQUAL declared OR count LESS 50)
+  set(only_exported ${exported})
+  list(REMOVE_ITEM only_exported ${declared})
+  list(REMOVE_ITEM declared ${exported})
+  message(FATAL_ERROR "${FILE}: exported only: ${only_exported}; declared only: ${declared}")
+endif()
+message(STATUS "${FILE}: ${count} functions")
