@@ -176,7 +176,8 @@ static int run_step(struct job *jobs, size_t count, octet_model *model,
       continue;
     entries[used].sequence = jobs[i].sequence;
     entries[used].tokens = tokens;
-    entries[used].outputs = tokens == pending; /* the row after the last token */
+    entries[used].outputs =
+        tokens == pending; /* the row after the last token */
     owners[used++] = i;
     left -= tokens;
   }
@@ -290,8 +291,9 @@ int main(int argc, char **argv) {
       jobs[i].decoder = continue_text(tokenizer, jobs[i].sequence);
   }
   if (prefix_prompt)
-    fprintf(stderr, "%ld tokens are computed once, in %ld pages that all %lu "
-                    "prompts have\n",
+    fprintf(stderr,
+            "%ld tokens are computed once, in %ld pages that all %lu "
+            "prompts have\n",
             (long)octet_seq_cached(prefix),
             (long)(octet_model_pages(model) - octet_model_free_pages(model)),
             (unsigned long)count);

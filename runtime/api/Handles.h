@@ -47,18 +47,16 @@ struct octet_error {
 };
 
 struct octet_file {
-  octet::rt::Payload payload;
-
+  explicit octet_file(octet::rt::Payload payload)
+      : payload(std::move(payload)) {}
   /// The program, loaded when it is first asked for: tokenizers do without.
   octet::Result<std::shared_ptr<const octet::rt::Program>> program() const;
 
-private:
-  mutable std::mutex mutex;
-  mutable std::shared_ptr<const octet::rt::Program> loaded;
+  const octet::rt::Payload payload;
 
-public:
-  explicit octet_file(octet::rt::Payload payload)
-      : payload(std::move(payload)) {}
+private:
+  mutable std::mutex mutex; ///< of `loaded`
+  mutable std::shared_ptr<const octet::rt::Program> loaded;
 };
 
 struct octet_tokenizer {

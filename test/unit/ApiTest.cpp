@@ -15,7 +15,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/resource.h>
 #include <thread>
+#include <unistd.h>
 
 using namespace octet::test;
 
@@ -511,6 +513,46 @@ TEST_F(ApiTest, ChatTemplates) {
   EXPECT_EQ(render(file.get(), "[1]"),
             "1 conversation: a message is not {\"role\": …, \"content\": …}");
   EXPECT_EQ(render(file.get(), "[").find("1 conversation: "), 0u);
+}
+
+/// What becomes of a conversation of 64 MB in a process that may have 40 more:
+/// 0 if it is an error in words.
+static int renderWithoutMemory(const octet_file *file) {
+  std::string text(64 << 20, 'a');
+  text.replace(0, 33, "[{\"role\": \"user\", \"content\": \"aa");
+  text.replace(text.size() - 3, 3, "\"}]");
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlim_t bytes = pages * rlim_t(sysconf(_SC_PAGESIZE)) + (40 << 20);
+  const rlimit limit{bytes, bytes};
+  if (setrlimit(RLIMIT_AS, &limit) != 0)
+    return 1;
+  char *out = nullptr;
+  size_t size = 0;
+  octet_error *error = nullptr;
+  if (octet_file_render_chat(file, text.data(), text.size(), nullptr, &out,
+                             &size, &error) != OCTET_ERROR_MACHINE)
+    return 2;
+  return std::strcmp(octet_error_text(error),
+                     "error: memory: not enough to go on\n") == 0
+             ? 0
+             : 3;
+}
+
+// What the C++ library throws ends at the library's edge.
+TEST_F(ApiTest, NoMemoryIsAnError) {
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "the sanitizer needs more address space than any limit";
+#endif
+#endif
+  writeText(folder + "/tokenizer.json", kTokenizer);
+  writeText(folder + "/chat.json", kChat);
+  auto file = openFile("fake-program", folder + "/tokenizer.json",
+                       folder + "/chat.json");
+  EXPECT_EXIT(std::_Exit(renderWithoutMemory(file.get())),
+              ::testing::ExitedWithCode(0), "");
 }
 
 // A tokenizer is const: threads may share it.
