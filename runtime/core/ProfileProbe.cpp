@@ -37,12 +37,12 @@ static void keep(const T &value) {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// Streams of a piece that one thread reads side by side: one alone does not
-/// keep enough lines on their way.
+/// Streams of a piece that one thread reads side by side, each fetched into the
+/// second-level cache ahead of its use: the fastest of the patterns tried.
 static constexpr int kStreams = 4;
 static constexpr int64_t kStreamBytes = 64 << 10;
 static constexpr int64_t kPieceBytes = kStreams * kStreamBytes;
-static constexpr int64_t kAheadBytes = 1024;
+static constexpr int64_t kAheadBytes = 1536;
 
 __attribute__((target("avx2"))) static void readPiece(const std::byte *piece) {
   __m256i sum[kStreams] = {};
@@ -50,7 +50,7 @@ __attribute__((target("avx2"))) static void readPiece(const std::byte *piece) {
     for (int s = 0; s < kStreams; ++s) {
       const std::byte *line = piece + s * kStreamBytes + i;
       _mm_prefetch(reinterpret_cast<const char *>(line + kAheadBytes),
-                   _MM_HINT_T0);
+                   _MM_HINT_T1);
       const auto *words = reinterpret_cast<const __m256i *>(line);
       sum[s] = _mm256_xor_si256(sum[s],
                                 _mm256_xor_si256(_mm256_load_si256(words),

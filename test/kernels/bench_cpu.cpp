@@ -64,7 +64,7 @@ __attribute__((target("avx2"))) uint64_t readAll(const uint8_t *p) {
   for (int64_t i = 0; i < kStream; i += 64) {
     for (int s = 0; s < 4; ++s) {
       const uint8_t *line = p + s * kStream + i;
-      _mm_prefetch(reinterpret_cast<const char *>(line + 1024), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char *>(line + 1536), _MM_HINT_T1);
       const auto *words = reinterpret_cast<const __m256i *>(line);
       sum[s] = _mm256_xor_si256(sum[s],
                                 _mm256_xor_si256(_mm256_load_si256(words),

@@ -38,8 +38,10 @@ namespace {
 
 constexpr int64_t kChunk = 64;
 constexpr int64_t kSegmentChunks = 16;
-/// How far ahead of their use weights are fetched: some rows, well inside a second-level cache.
-constexpr int64_t kAheadBytes = 32 << 10;
+/// How far ahead of its use a row of weights is fetched into the second-level cache: the more work
+/// for a byte, the fewer lines the processor asks for by itself.
+template <typename T>
+constexpr int64_t kAheadBytes = sizeof(T) == 1 ? 2048 : 1024;
 
 //===----------------------------------------------------------------------===//
 // Families: how 64 elements become kSteps operand vectors
@@ -243,23 +245,22 @@ struct PackedRows {
   }
 };
 
-/// Rows of W as the checkpoint or the cache has them; `map.contiguous()`.
+/// Rows of W as the checkpoint has them; `map.contiguous()`.
 template <typename Family, typename T, int NR>
 struct DirectRows {
   const T *row[NR];
   const T *tail[NR]; // 64 elements each, read for chunk `tailChunk`
   int64_t tailChunk; // -1 if the last chunk is whole
-  const T *start;    // of as many bytes as the tile has; tile after tile they are the weight
   static constexpr bool kStepwise = false;
 
-  /// Fetches into the second-level cache what comes kAheadBytes later in memory, line after line:
-  /// rows lie one after the other, and the processor's own prefetchers follow one long stream
-  /// better than NR short ones (bench_cpu, decode: 10 -> 19 GB/s for rows of 2 KiB).
+  /// Each row goes on in the next tile's: its line some pages ahead, also across their ends, where
+  /// the processor's own prefetchers stop.
   OCTET_INLINE void prefetch(const DirectRows &w, int64_t chunk) {
-    constexpr int64_t kBytes = NR * kChunk * static_cast<int64_t>(sizeof(T));
-    const char *p = reinterpret_cast<const char *>(w.start) + kAheadBytes + chunk * kBytes;
-    for (int64_t byte = 0; byte < kBytes; byte += 64)
-      _mm_prefetch(p + byte, _MM_HINT_T1);
+    for (int r = 0; r < NR; ++r) {
+      const char *p = reinterpret_cast<const char *>(w.row[r] + chunk * kChunk) + kAheadBytes<T>;
+      for (int64_t byte = 0; byte < kChunk * static_cast<int64_t>(sizeof(T)); byte += 64)
+        _mm_prefetch(p + byte, _MM_HINT_T1);
+    }
   }
 
   OCTET_INLINE void get(const DirectRows &w, int64_t chunk, int r, VI out[Family::kSteps]) {

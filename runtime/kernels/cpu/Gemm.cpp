@@ -27,18 +27,20 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/ThreadPool.h"
-#include "runtime/kernels/cpu/Dot.h"
+#include "runtime/kernels/cpu/DotPairs.h"
+
+#include <type_traits>
 
 namespace octet::rt::OCTET_LEVEL_NAMESPACE {
 namespace {
 
 #if OCTET_SIMD_LEVEL == 0
 // 16 registers of half a vector.
-constexpr int kTileM = 2, kTileN = 2, kBlockedTileN = 1;
+constexpr int kTileM = 2, kTileN = 2, kBlockedTileN = 1, kPairsTileN = 2;
 constexpr int kDirectTile = 1, kDirectRows = 2;
 #else
 // 32 registers: 24 accumulators, or 12 partials and 12 totals; the rest for operands.
-constexpr int kTileM = 4, kTileN = 6, kBlockedTileN = 3;
+constexpr int kTileM = 4, kTileN = 6, kBlockedTileN = 3, kPairsTileN = 6;
 constexpr int kDirectTile = 4, kDirectRows = 16;
 #endif
 /// Rows of W that a task widens; a multiple of both tiles and of 16.
@@ -46,13 +48,20 @@ constexpr int64_t kPanelRows = 48;
 /// Rows of x packed at once, and those whose tiles share a pass over a panel.
 constexpr int64_t kPackedRows = 512;
 constexpr int64_t kPassRows = 64;
-/// Rows of W in a unit of the direct path, and bytes of W in a chunk of units.
-constexpr int64_t kUnitRows = 16;
-constexpr int64_t kDirectChunkBytes = 128 << 10;
+/// Most rows of W in a unit of the direct path, the fewest where threads share, and units a thread.
+constexpr int64_t kUnitRows = 256, kSmallUnitRows = 16;
+constexpr int64_t kUnitsPerThread = 8;
 
-static_assert(kPanelRows % kTileN == 0 && kPanelRows % kBlockedTileN == 0 && kPanelRows % 16 == 0,
+static_assert(kPanelRows % kTileN == 0 && kPanelRows % kBlockedTileN == 0 &&
+                  kPanelRows % kPairsTileN == 0 && kPanelRows % 16 == 0,
               "a panel is whole tiles and whole vectors of y");
 static_assert(kPassRows % kTileM == 0 && kPackedRows % kPassRows == 0, "a pass is whole tiles");
+
+/// Rows of W in a tile of a panel.
+template <typename Family, typename W, bool kBlocked>
+constexpr int kPanelTileN = kByPairs<Family, W, kBlocked> ? kPairsTileN
+                            : kBlocked                    ? kBlockedTileN
+                                                          : kTileN;
 
 struct Problem {
   const octet_gemm_desc &desc;
@@ -224,13 +233,26 @@ static void finishColumns(const Problem &problem, const Panel &panel, int64_t m0
 // Few rows: W as it lies
 //===----------------------------------------------------------------------===//
 
+/// Rows of W in a tile: as many as registers hold, for E4M3 so that reading x is little beside
+/// widening W.
+template <typename Family, typename W, int MR, bool kBlocked>
+constexpr int kDirectTileN = OCTET_SIMD_LEVEL == 0           ? 4
+                             : kByPairs<Family, W, kBlocked> ? (MR > 2 ? 4 : 8)
+                             : kBlocked                      ? (MR > 2 ? 2 : 4)
+                             : sizeof(W) == 1                ? (MR > 2 ? 4 : 8)
+                                                             : 4;
+
+/// Tile t of a unit is rows t, t + q, t + 2 q, … with q the NR-th part of the unit: NR streams that
+/// each go on for q rows. Neighbours would be NR streams in one page or two, which the processor's
+/// prefetchers do not follow. (In shares of a probe right before and after, one thread, rows of 2
+/// and 5.5 KiB: BF16 16 rows in a unit 86-93 %, 128 rows 105 %; E4M3 87 and 74 %, then 94 and
+/// 92 %.)
 template <typename Family, typename W, int MR, bool kBlocked>
 static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Panel &panel) {
-  // Partials and totals of a block-scaled tile must fit the registers.
-  constexpr int NR = kBlocked && MR > 2 ? 2 : 4;
+  constexpr bool kPairs = kByPairs<Family, W, kBlocked>;
+  constexpr int NR = kDirectTileN<Family, W, MR, kBlocked>;
   const ChunkMap &map = problem.map;
   const int64_t k = problem.desc.k;
-  const int64_t tailChunk = k % kChunk ? map.chunks - 1 : -1;
   const int64_t tailCount = k % kChunk;
   alignas(64) W tails[NR][kChunk];
   alignas(64) float sums[MR][kUnitRows];
@@ -242,38 +264,39 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
     buildScaleTables(problem, panel, m0, MR, MR, table, rowScales);
   }
   const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;
-  // Tile t of a whole unit is rows t, t + 4, t + 8, t + 12: four streams that each go on for four
-  // rows. Neighbours would be four streams in one page or two, which the processor's prefetchers
-  // do not follow (a probe of as many bytes right after is 100 %, BF16, one thread: rows of 1 KiB
-  // 46 -> 87 %, of 2 KiB 60 -> 94 %, of 11 KiB 83 -> 90 %).
-  const bool spread = NR * NR == kUnitRows && panel.rows == kUnitRows;
-  for (int64_t j = 0; j < panel.rows; j += NR) {
-    DirectRows<Family, W, NR> w;
+  const int64_t q = ceilDiv(panel.rows, NR);
+  for (int64_t t = 0; t < q; ++t) {
+    std::conditional_t<kPairs, DirectPairs<NR / 2>, DirectRows<Family, W, NR>> w;
     TileScales<NR> scales;
     scales.stride = MR;
-    w.tailChunk = tailChunk;
-    w.start = data + j * k;
+    w.tailChunk = tailCount ? map.chunks - 1 : -1;
+    int64_t rows[NR];
     for (int r = 0; r < NR; ++r) {
-      // Behind the last row: the last row again, its sums are not used.
-      const int64_t row = spread ? j / NR + r * NR : minOf(j + r, panel.rows - 1);
-      w.row[r] = data + row * k;
+      // Behind the last row: the last row again, with the same sums.
+      rows[r] = minOf(t + r * q, panel.rows - 1);
+      w.row[r] = data + rows[r] * k;
       w.tail[r] = tails[r];
       if (tailCount) {
         memset(tails[r], 0, sizeof tails[r]);
         memcpy(tails[r], w.row[r] + (k - tailCount), static_cast<size_t>(tailCount) * sizeof(W));
       }
       if constexpr (kBlocked)
-        scales.row[r] = rowScales[row];
+        scales.row[r] = rowScales[rows[r]];
     }
-    dotTileRow<Family, MR, NR, kBlocked>(x, w, map, scales, &sums[0][j], kUnitRows);
+    float tile[MR][NR];
+    if constexpr (kPairs)
+      dotPairsRow<MR, NR / 2>(x, w, map, scales, &tile[0][0], NR);
+    else
+      dotTileRow<Family, MR, NR, kBlocked>(x, w, map, scales, &tile[0][0], NR);
+    for (int i = 0; i < MR; ++i)
+      for (int r = 0; r < NR; ++r)
+        sums[i][rows[r]] = tile[i][r];
   }
   Finish finish(problem, panel);
-  finish.start(0);
-  for (int i = 0; i < MR; ++i) {
-    VF v = load<VF>(sums[i]);
-    if (spread)
-      v = __builtin_shufflevector(v, v, 0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    finish.row(m0 + i, v);
+  for (int64_t j = 0; j < panel.rows; j += 16) {
+    finish.start(j);
+    for (int i = 0; i < MR; ++i)
+      finish.row(m0 + i, load<VF>(sums[i] + j));
   }
 }
 
@@ -305,19 +328,20 @@ static void directTiles(const Problem &problem, const VI *x, int64_t rows, int64
 template <typename Family, typename W>
 static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_t rows,
                    int64_t m0) {
-  const int64_t bytes =
-      maxOf<int64_t>(1, kUnitRows * problem.desc.k * static_cast<int64_t>(sizeof(W)));
+  const int64_t wanted = pool.size() > 1 ? kUnitsPerThread * int64_t(pool.size()) : 1;
+  int64_t size = kUnitRows;
+  while (size > kSmallUnitRows && countPanels(problem.w, size) < wanted)
+    size /= 2;
   auto units = [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
-      const Panel panel = findPanel(problem, u, kUnitRows);
+      const Panel panel = findPanel(problem, u, size);
       if (problem.blocked)
         directTiles<Family, W, true>(problem, x, rows, m0, panel);
       else
         directTiles<Family, W, false>(problem, x, rows, m0, panel);
     }
   };
-  pool.parallelChunks(countPanels(problem.w, kUnitRows),
-                      maxOf<int64_t>(1, kDirectChunkBytes / bytes), units);
+  pool.parallelChunks(countPanels(problem.w, size), 1, units);
 }
 
 //===----------------------------------------------------------------------===//
@@ -334,26 +358,33 @@ struct PackedX {
 
 /// One segment of K of a panel: `w` packed in tiles, times rows [0, rows) of `x`, packed in tiles
 /// too, to sums [column][ld].
-template <typename Family, bool kBlocked>
+template <typename Family, typename W, bool kBlocked>
 static void multiplySegment(const Problem &problem, const VI *x, int64_t rows, const Panel &panel,
                             const VI *w, int64_t first, int64_t count,
                             const float *const *rowScales, int64_t scaleStride, float *sums,
                             int64_t ld) {
-  constexpr int NR = kBlocked ? kBlockedTileN : kTileN;
+  constexpr bool kPairs = kByPairs<Family, W, kBlocked>;
+  constexpr int NR = kPanelTileN<Family, W, kBlocked>;
+  const int64_t blockChunks = problem.map.chunksPerBlock;
   for (int64_t pass = 0; pass < rows; pass += kPassRows) {
     // A tile of W stays in the first-level cache while those of x go by, from the second.
     const int64_t end = minOf(rows, pass + kPassRows);
     for (int64_t j = 0; j < panel.rows; j += NR) {
-      const PackedRows<Family, NR> tile{w + (j * count - first * NR) * Family::kSteps};
+      const VI *start = w + (j * count - first * NR) * Family::kSteps;
+      const std::conditional_t<kPairs, PackedPairs<NR / 2>, PackedRows<Family, NR>> tile{start};
       TileScales<NR> scales;
       scales.stride = scaleStride;
       for (int64_t i = pass; i < end; i += kTileM) {
         if constexpr (kBlocked)
           for (int r = 0; r < NR; ++r)
             scales.row[r] = rowScales[minOf(j + r, panel.rows - 1)] + i;
-        dotTile<Family, kTileM, NR, kBlocked>(x + (i * count - first * kTileM) * Family::kSteps,
-                                              tile, first, count, problem.map.chunksPerBlock,
-                                              scales, sums + j * ld + i, ld);
+        const VI *xs = x + (i * count - first * kTileM) * Family::kSteps;
+        float *out = sums + j * ld + i;
+        if constexpr (kPairs)
+          dotTilePairs<kTileM, NR / 2>(xs, tile, first, count, blockChunks, scales, out, ld);
+        else
+          dotTile<Family, kTileM, NR, kBlocked>(xs, tile, first, count, blockChunks, scales, out,
+                                                ld);
       }
     }
   }
@@ -362,7 +393,7 @@ static void multiplySegment(const Problem &problem, const VI *x, int64_t rows, c
 template <typename Family, typename W, bool kBlocked>
 static void multiplyPanel(const Problem &problem, const PackedX &x, int64_t row, int64_t rows,
                           const Panel &panel) {
-  constexpr int NR = kBlocked ? kBlockedTileN : kTileN;
+  constexpr int NR = kPanelTileN<Family, W, kBlocked>;
   const ChunkMap &map = problem.map;
   const int64_t k = problem.desc.k;
   const int64_t ld = ceilDiv(rows, 16) * 16;
@@ -380,10 +411,13 @@ static void multiplyPanel(const Problem &problem, const PackedX &x, int64_t row,
   int64_t first = 0;
   do {
     const int64_t count = minOf(map.segmentChunks, map.chunks - first);
-    packRows<Family, W>(data, panel.rows, k, NR, map, first, first + count, w);
-    multiplySegment<Family, kBlocked>(problem,
-                                      x.p + (first * x.padded + row * count) * Family::kSteps, rows,
-                                      panel, w, first, count, rowScales, ld, sums, ld);
+    if constexpr (kByPairs<Family, W, kBlocked>)
+      packPairs(data, panel.rows, k, NR, map, first, first + count, w);
+    else
+      packRows<Family, W>(data, panel.rows, k, NR, map, first, first + count, w);
+    multiplySegment<Family, W, kBlocked>(problem,
+                                         x.p + (first * x.padded + row * count) * Family::kSteps,
+                                         rows, panel, w, first, count, rowScales, ld, sums, ld);
     first += count;
   } while (first < map.chunks);
   finishColumns(problem, panel, x.row + row, rows, sums, ld);

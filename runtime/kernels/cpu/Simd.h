@@ -56,7 +56,8 @@ template <typename V>
 OCTET_INLINE void store(void *p, V v) {
   memcpy(p, &v, sizeof v);
 }
-OCTET_INLINE VF splat(float x) { return VF{} + x; }
+// Not `VF{} + x`: -0 keeps that addition alive.
+OCTET_INLINE VF splat(float x) { return VF{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 OCTET_INLINE VI splatInt(int32_t x) { return VI{} + x; }
 
 template <typename T>
