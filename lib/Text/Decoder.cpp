@@ -30,7 +30,11 @@ Result<Decoder> Decoder::read(const json &component,
     decoder.joinBySpaces = true;
     return decoder;
   }
-  OCTET_TRY(decoder.add(component, subject + ": decoder"));
+  const std::string where = subject + ": decoder";
+  OCTET_TRY_ASSIGN(std::vector<Component> components,
+                   readComponents(component, "decoders", where));
+  for (const Component &each : components)
+    OCTET_TRY(decoder.add(*each.fields, each.type, where));
   bool fused = false;
   for (Step &step : decoder.steps) {
     step.fused = fused;
@@ -41,14 +45,8 @@ Result<Decoder> Decoder::read(const json &component,
   return decoder;
 }
 
-Status Decoder::add(const json &component, const std::string &where) {
-  OCTET_TRY_ASSIGN(std::string type, componentType(component, where));
-  if (type == "Sequence") {
-    OCTET_TRY_ASSIGN(const json *list, listField(component, "decoders", where));
-    for (const json &entry : *list)
-      OCTET_TRY(add(entry, where));
-    return Status::success();
-  }
+Status Decoder::add(const json &component, const std::string &type,
+                    const std::string &where) {
   Step step;
   if (type == "ByteLevel") {
     step.kind = Kind::ByteLevel;
@@ -116,17 +114,21 @@ static std::string byteLevelBytes(std::string_view token) {
   return bytes;
 }
 
+/// \param most  bytes of the result; a larger one leaves the token as it is.
 static std::string replaceAll(const std::optional<Regex> &regex,
                               std::string_view token,
-                              const std::string &content) {
+                              const std::string &content, size_t most) {
   std::vector<Span> spans;
   // A pattern that finds no end leaves the token as it is.
   if (!regex || !regex->split(token, spans).ok())
     return std::string(token);
   std::string out;
-  for (const Span &span : spans)
+  for (const Span &span : spans) {
     out += span.isMatch ? std::string_view(content)
                         : token.substr(span.begin, span.end - span.begin);
+    if (out.size() > most)
+      return std::string(token);
+  }
   return out;
 }
 
@@ -179,7 +181,9 @@ void Decoder::Stream::run(size_t number, std::string_view token,
     return;
   }
   case Kind::Replace:
-    feed(number + 1, replaceAll(step.regex, token, step.text), out);
+    feed(number + 1,
+         replaceAll(step.regex, token, step.text, largestText(tokenBytes)),
+         out);
     return;
   case Kind::Metaspace: {
     const bool drop = state.index++ == 0 && step.dropFirst;
@@ -238,6 +242,7 @@ void Decoder::Stream::push(std::string_view token, std::string &out) {
   if (decoder->joinBySpaces && tokens)
     out += ' ';
   ++tokens;
+  tokenBytes += token.size();
   feed(0, token, out);
 }
 

@@ -63,6 +63,7 @@ public:
     const Decoder *decoder;
     std::vector<State> states;
     int64_t tokens = 0;
+    size_t tokenBytes = 0; ///< of all tokens so far
   };
 
 private:
@@ -76,7 +77,8 @@ private:
     bool fused = false;          ///< a step before it fuses
     bool whole = false;          ///< waits for the whole fused token
   };
-  Status add(const nlohmann::json &component, const std::string &where);
+  Status add(const nlohmann::json &component, const std::string &type,
+             const std::string &where);
   std::vector<Step> steps;
   bool joinBySpaces = false;
 };

@@ -11,6 +11,7 @@
 #include "octet/Support/Escape.h"
 
 using namespace octet;
+using namespace octet::text;
 using nlohmann::json;
 
 const json *text::field(const json &object, const char *key) {
@@ -81,12 +82,32 @@ Result<const json *> text::listField(const json &object, const char *key,
   return value;
 }
 
-Result<std::string> text::componentType(const json &component,
-                                        const std::string &where) {
+static Status addComponents(const json &component, const char *list,
+                            const std::string &where,
+                            std::vector<Component> &out) {
   if (!component.is_object())
     return inputError(where, "is " + escapeName(dumpJson(component)) +
                                  "; expected an object with a 'type'");
-  return stringField(component, "type", where);
+  OCTET_TRY_ASSIGN(std::string type, stringField(component, "type", where));
+  if (type == "Sequence") {
+    OCTET_TRY_ASSIGN(const json *entries, listField(component, list, where));
+    for (const json &entry : *entries)
+      OCTET_TRY(addComponents(entry, list, where, out));
+    return Status::success();
+  }
+  if (out.size() == kMaxComponents)
+    return inputError(where, "has more than " + std::to_string(kMaxComponents) +
+                                 " steps");
+  out.push_back({&component, std::move(type)});
+  return Status::success();
+}
+
+Result<std::vector<Component>> text::readComponents(const json &component,
+                                                    const char *list,
+                                                    const std::string &where) {
+  std::vector<Component> out;
+  OCTET_TRY(addComponents(component, list, where, out));
+  return out;
 }
 
 Status text::unsupportedType(const std::string &where, const std::string &type,

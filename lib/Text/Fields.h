@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace octet::text {
 
@@ -42,9 +43,21 @@ Result<const nlohmann::json *> listField(const nlohmann::json &object,
                                          const char *key,
                                          const std::string &where);
 
-/// The `type` of a component, which must be an object.
-Result<std::string> componentType(const nlohmann::json &component,
-                                  const std::string &where);
+/// Steps that one component may be in all.
+inline constexpr size_t kMaxComponents = 256;
+/// A component of one step, and its `type`.
+struct Component {
+  const nlohmann::json *fields;
+  std::string type;
+};
+/// The steps of a component in their order: itself, or those of a Sequence and
+/// of Sequences in it.
+/// \param list  the key of a Sequence's list.
+/// \returns an input error for what is no object with a type, and for more
+/// than kMaxComponents steps.
+Result<std::vector<Component>> readComponents(const nlohmann::json &component,
+                                              const char *list,
+                                              const std::string &where);
 /// "normalizer of type 'Nmt' is not supported; there are …".
 Status unsupportedType(const std::string &where, const std::string &type,
                        const char *known);

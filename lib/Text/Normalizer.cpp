@@ -83,21 +83,16 @@ Result<Normalizer> Normalizer::read(const json &component,
                                     const std::string &subject) {
   Normalizer normalizer;
   normalizer.where = subject + ": normalizer";
-  if (!component.is_null())
-    OCTET_TRY(normalizer.add(component, subject, normalizer.where));
+  if (component.is_null())
+    return normalizer;
+  OCTET_TRY_ASSIGN(std::vector<Component> components,
+                   readComponents(component, "normalizers", normalizer.where));
+  for (const Component &each : components)
+    OCTET_TRY(normalizer.add(*each.fields, each.type));
   return normalizer;
 }
 
-Status Normalizer::add(const json &component, const std::string &subject,
-                       const std::string &where) {
-  OCTET_TRY_ASSIGN(std::string type, componentType(component, where));
-  if (type == "Sequence") {
-    OCTET_TRY_ASSIGN(const json *list,
-                     listField(component, "normalizers", where));
-    for (const json &entry : *list)
-      OCTET_TRY(add(entry, subject, where));
-    return Status::success();
-  }
+Status Normalizer::add(const json &component, const std::string &type) {
   Step step;
   if (type == "NFC") {
     step.form = NormalForm::NFC;
@@ -164,10 +159,11 @@ static std::string removeMarks(std::string_view text) {
   return out;
 }
 
+size_t text::largestText(size_t before) { return before * 64 + (1 << 20); }
+
 Status text::checkGrowth(size_t before, size_t after,
                          const std::string &where) {
-  constexpr size_t kTimes = 64, kPlus = 1 << 20;
-  if (after <= before * kTimes + kPlus)
+  if (after <= largestText(before))
     return Status::success();
   return inputError(where, "makes more than " + std::to_string(after) +
                                " bytes of a text of " + std::to_string(before));

@@ -50,15 +50,16 @@ private:
     std::optional<Regex> regex; ///< of Replace
     bool left = false, right = false;
   };
-  Status add(const nlohmann::json &component, const std::string &subject,
-             const std::string &where);
+  Status add(const nlohmann::json &component, const std::string &type);
   std::vector<Step> steps;
   std::string where; ///< subject of errors
 };
 
 /// A file may not blow a text up without end, by replacing a letter by two
 /// thirty times, say.
-/// \param before, after  sizes in bytes; a text may grow 64-fold and by 1 MiB.
+/// \returns what `before` bytes may become: 64 times as many and 1 MiB.
+size_t largestText(size_t before);
+/// An error if `after` bytes are more than that.
 Status checkGrowth(size_t before, size_t after, const std::string &where);
 
 /// The 256 characters that stand for bytes in byte-level vocabularies: itself

@@ -22,8 +22,13 @@ static constexpr char kKnown[] = "Sequence, TemplateProcessing, ByteLevel, "
 Result<PostProcessor> PostProcessor::read(const json &component,
                                           const std::string &subject) {
   PostProcessor result;
-  if (!component.is_null())
-    OCTET_TRY(result.add(component, subject + ": post_processor"));
+  if (component.is_null())
+    return result;
+  const std::string where = subject + ": post_processor";
+  OCTET_TRY_ASSIGN(std::vector<Component> components,
+                   readComponents(component, "processors", where));
+  for (const Component &each : components)
+    OCTET_TRY(result.add(*each.fields, each.type, where));
   return result;
 }
 
@@ -46,15 +51,8 @@ static Result<int32_t> readPair(const json &component, const char *key,
   return readId((*pair)[1], where);
 }
 
-Status PostProcessor::add(const json &component, const std::string &where) {
-  OCTET_TRY_ASSIGN(std::string type, componentType(component, where));
-  if (type == "Sequence") {
-    OCTET_TRY_ASSIGN(const json *list,
-                     listField(component, "processors", where));
-    for (const json &entry : *list)
-      OCTET_TRY(add(entry, where));
-    return Status::success();
-  }
+Status PostProcessor::add(const json &component, const std::string &type,
+                          const std::string &where) {
   if (type == "ByteLevel")
     return Status::success(); // Only moves offsets.
   if (type == "TemplateProcessing")

@@ -38,7 +38,8 @@ private:
   struct Step {
     std::vector<int32_t> before, after;
   };
-  Status add(const nlohmann::json &component, const std::string &where);
+  Status add(const nlohmann::json &component, const std::string &type,
+             const std::string &where);
   Status addTemplate(const nlohmann::json &component, const std::string &where);
   std::vector<Step> steps;
 };

@@ -51,8 +51,12 @@ Result<PreTokenizer> PreTokenizer::read(const json &component,
                                         const std::string &subject) {
   PreTokenizer result;
   result.where = subject + ": pre_tokenizer";
-  if (!component.is_null())
-    OCTET_TRY(result.add(component, subject, result.where));
+  if (component.is_null())
+    return result;
+  OCTET_TRY_ASSIGN(std::vector<Component> components,
+                   readComponents(component, "pretokenizers", result.where));
+  for (const Component &each : components)
+    OCTET_TRY(result.add(*each.fields, each.type));
   return result;
 }
 
@@ -80,8 +84,7 @@ PreTokenizer::readBehavior(const json &component, const std::string &where,
                                "MergedWithNext");
 }
 
-Status PreTokenizer::addMetaspace(const json &component,
-                                  const std::string &where) {
+Status PreTokenizer::addMetaspace(const json &component) {
   Step step;
   step.kind = Kind::Metaspace;
   OCTET_TRY_ASSIGN(step.replacement,
@@ -103,18 +106,9 @@ Status PreTokenizer::addMetaspace(const json &component,
   return Status::success();
 }
 
-Status PreTokenizer::add(const json &component, const std::string &subject,
-                         const std::string &where) {
-  OCTET_TRY_ASSIGN(std::string type, componentType(component, where));
-  if (type == "Sequence") {
-    OCTET_TRY_ASSIGN(const json *list,
-                     listField(component, "pretokenizers", where));
-    for (const json &entry : *list)
-      OCTET_TRY(add(entry, subject, where));
-    return Status::success();
-  }
+Status PreTokenizer::add(const json &component, const std::string &type) {
   if (type == "Metaspace")
-    return addMetaspace(component, where);
+    return addMetaspace(component);
 
   Step step;
   if (type == "Split") {

@@ -65,13 +65,11 @@ private:
     Prepend prepend = Prepend::Always;
     bool split = true;
   };
-  Status add(const nlohmann::json &component, const std::string &subject,
-             const std::string &where);
+  Status add(const nlohmann::json &component, const std::string &type);
   static Result<Behavior> readBehavior(const nlohmann::json &component,
                                        const std::string &where,
                                        const char *otherwise);
-  Status addMetaspace(const nlohmann::json &component,
-                      const std::string &where);
+  Status addMetaspace(const nlohmann::json &component);
   static Status applyStep(const Step &step, std::vector<Piece> &pieces);
   static Status cut(const Step &step, Piece piece, std::vector<Span> &spans,
                     std::vector<Piece> &out);

@@ -104,17 +104,8 @@ bool Interpreter::textFilter(const std::string &name, const Value &input,
   if (name == "join")
     return joinFilter(input, arguments, out);
   if (name == "trim") {
-    if (!bind(name, arguments, {"chars"}, 0, bound) || !str(input, text))
-      return false;
-    const std::string *chars = nullptr;
-    if (bound[0] && !bound[0]->isNone()) {
-      if (!wantString(name, *bound[0]))
-        return false;
-      chars = &bound[0]->text();
-      if (!charge(int64_t(text.size() / 16 * (1 + chars->size()))))
-        return false;
-    }
-    return makeString(std::string(strip(text, true, true, chars)), out);
+    return bind(name, arguments, {"chars"}, 0, bound) && str(input, text) &&
+           stripText(name, text, /*left=*/true, /*right=*/true, bound[0], out);
   }
   if (name == "replace") {
     std::string from, to;

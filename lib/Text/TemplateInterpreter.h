@@ -212,6 +212,9 @@ private:
                  Arguments &arguments, Value &out);
   bool affixMethod(const std::string &text, const std::string &name,
                    Arguments &arguments, Value &out);
+  /// `chars` are those to take off; white space if absent or none.
+  bool stripText(std::string_view what, const std::string &text, bool left,
+                 bool right, const std::optional<Value> &chars, Value &out);
   bool joinStrings(const std::string &separator, const Value &items,
                    bool convert, Value &out);
   bool replaceText(const std::string &text, const std::string &from,

@@ -185,6 +185,20 @@ bool Interpreter::joinStrings(const std::string &separator, const Value &items,
   return makeString(std::move(text), out);
 }
 
+bool Interpreter::stripText(std::string_view what, const std::string &text,
+                            bool left, bool right,
+                            const std::optional<Value> &chars, Value &out) {
+  const std::string *set = nullptr;
+  if (chars && !chars->isNone()) {
+    if (!wantString(what, *chars))
+      return false;
+    set = &chars->text();
+    if (!charge(int64_t(text.size() / 16 * (1 + set->size()))))
+      return false;
+  }
+  return makeString(std::string(strip(text, left, right, set)), out);
+}
+
 bool Interpreter::stringMethod(const std::string &text, const std::string &name,
                                Arguments &arguments, Value &out) {
   Bound bound;
@@ -197,21 +211,10 @@ bool Interpreter::stringMethod(const std::string &text, const std::string &name,
   for (auto [word, map] : kMaps)
     if (name == word)
       return bind(name, arguments, {}, 0, bound) && makeString(map(text), out);
-  if (name == "strip" || name == "lstrip" || name == "rstrip") {
-    if (!bind(name, arguments, {"chars"}, 0, bound))
-      return false;
-    const std::string *chars = nullptr;
-    if (bound[0] && !bound[0]->isNone()) {
-      if (!wantString(name, *bound[0]))
-        return false;
-      chars = &bound[0]->text();
-      if (!charge(int64_t(text.size() / 16 * (1 + chars->size()))))
-        return false;
-    }
-    return makeString(
-        std::string(strip(text, name != "rstrip", name != "lstrip", chars)),
-        out);
-  }
+  if (name == "strip" || name == "lstrip" || name == "rstrip")
+    return bind(name, arguments, {"chars"}, 0, bound) &&
+           stripText(name, text, name != "rstrip", name != "lstrip", bound[0],
+                     out);
   if (name == "split" || name == "rsplit" || name == "splitlines" ||
       name == "partition" || name == "rpartition")
     return splitMethod(text, name, arguments, out);

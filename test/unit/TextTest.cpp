@@ -460,6 +460,35 @@ TEST(TokenizerErrors, TextsDoNotGrowWithoutEnd) {
   EXPECT_NE(ids.status().info().format().find(
                 "error: tokenizer.json: pre_tokenizer: makes more than"),
             std::string::npos);
+
+  // A decoder has no way to fail: what would be too long stays as it is.
+  description = byteLevelJson();
+  description["decoder"] = {{"type", "Sequence"},
+                            {"decoders", std::vector<json>(40, twice)}};
+  Tokenizer tokenizer = make(description);
+  const int32_t a = tokenizer.find("a");
+  ASSERT_GE(a, 0);
+  EXPECT_EQ(tokenizer.decode(Ids{a}).size(), size_t(1) << 20);
+}
+
+TEST(TokenizerErrors, ComponentsHaveSoManySteps) {
+  for (auto [component, list, type] :
+       {std::tuple("normalizer", "normalizers", "NFC"),
+        std::tuple("pre_tokenizer", "pretokenizers", "Whitespace"),
+        std::tuple("post_processor", "processors", "ByteLevel"),
+        std::tuple("decoder", "decoders", "Fuse")}) {
+    json steps(256, {{"type", type}});
+    json description = byteLevelJson();
+    description[component] = {{"type", "Sequence"}, {list, steps}};
+    EXPECT_EQ(errorOf(description.dump()), "no error") << component;
+    // However they are nested.
+    description[component] = {
+        {"type", "Sequence"},
+        {list, {{{"type", "Sequence"}, {list, steps}}, {{"type", type}}}}};
+    EXPECT_EQ(errorOf(description.dump()),
+              std::string("error: tokenizer.json: ") + component +
+                  ": has more than 256 steps\n");
+  }
 }
 
 TEST(TokenizerErrors, EveryPrefixIsRefused) {
