@@ -19,12 +19,9 @@
 
 #include "ConfigReader.h"
 #include "Rope.h"
+#include "octet/Modules/ModuleList.h"
 
 namespace octet {
-
-/// Whether linears have a bias: what the config says, or what is stored where
-/// it says nothing.
-enum class Bias { No, Yes, AsStored };
 
 /// A decoder of the Llama shape: attention and a gated MLP, each behind an
 /// RMSNorm and with a residual sum.

@@ -7,143 +7,306 @@
 //===----------------------------------------------------------------------===//
 
 //
-// `quant_method: compressed-tensors` with `float-quantized` groups: FP8 weights
-// per tensor, channel or block; activations static per tensor, dynamic, or not
-// quantised at all (weight-only). FORMATS has the fields.
+// `quant_method: compressed-tensors`: groups of modules with weights and
+// activations each (FORMATS). `float-quantized` and `int-quantized` store an
+// element a code, `pack-quantized` words of 4- or 8-bit integers,
+// `nvfp4-pack-quantized` E2M1 below two scales; `mixed-precision` takes the
+// format of each group.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Fields.h"
 #include "octet/Support/Escape.h"
+#include <array>
 
 using namespace octet;
 
-/// Formats that mean codes of 8 bits as they are; the fields say which.
-static bool isPlainFormat(std::string_view format) {
-  return format == "float-quantized" || format == "naive-quantized";
-}
+namespace {
 
-static Status checkFormat(const Fields &fields, const std::string &format) {
-  if (isPlainFormat(format))
-    return Status::success();
-  return fields.error("format",
-                      "is " + quoteName(format) +
-                          ", which is not built yet; 'float-quantized', "
-                          "'naive-quantized' and 'dense' run",
-                      "C2");
-}
+/// QuantizationArgs of weights or activations.
+struct Args {
+  int64_t bits = 8;
+  std::string type = "int", strategy;
+  bool symmetric = true, dynamic = false;
+  bool local = false; ///< dynamic is "local": below a stored scale
+  bool actOrder = false;
+  std::optional<int64_t> group;
+  std::optional<Granularity> block;
 
-/// Fields of quantisation arguments that do not change what stored codes mean.
-static void ignoreObservers(Fields &args) {
-  args.ignore({"observer", "observer_kwargs", "actorder", "scale_dtype",
-               "zp_dtype", "is_mse"});
-}
-
-/// `num_bits` 8 and `type` float, symmetric.
-static Status checkFloat8(Fields &args) {
-  OCTET_TRY_ASSIGN(std::optional<int64_t> bits, args.getInteger("num_bits"));
-  OCTET_TRY_ASSIGN(std::optional<std::string> type, args.getString("type"));
-  if (bits.value_or(8) != 8 || type.value_or("int") != "float")
-    return inputError(args.getSource(),
-                      "has type " + quoteName(type.value_or("int")) + " of " +
-                          std::to_string(bits.value_or(8)) +
-                          " bits, which is not built yet; 'float' of 8 bits "
-                          "runs",
-                      "C2");
-  OCTET_TRY_ASSIGN(std::optional<bool> symmetric, args.getBool("symmetric"));
-  if (!symmetric.value_or(true))
-    return args.error("symmetric",
-                      "is false; FP8 codes have no zero point, expected true");
-  return Status::success();
-}
-
-static Result<Granularity> readWeights(Fields &weights) {
-  OCTET_TRY(checkFloat8(weights));
-  ignoreObservers(weights);
-  OCTET_TRY_ASSIGN(std::optional<bool> dynamic, weights.getBool("dynamic"));
-  if (dynamic.value_or(false))
-    return weights.error("dynamic", "is true; stored weights have stored "
-                                    "scales, expected false");
-  OCTET_TRY_ASSIGN(std::optional<int64_t> groupSize,
-                   weights.getInteger("group_size"));
-  OCTET_TRY_ASSIGN(std::optional<Granularity> block,
-                   weights.getBlock("block_structure"));
-  OCTET_TRY_ASSIGN(std::optional<std::string> strategy,
-                   weights.getString("strategy"));
-  if (!strategy)
-    strategy = block ? "block" : groupSize ? "group" : "tensor";
-  if (*strategy == "tensor")
-    return Granularity::perTensor();
-  if (*strategy == "channel")
-    return Granularity::perChannel();
-  if (*strategy == "block") {
-    if (!block)
-      return weights.error("block_structure",
-                           "is absent, strategy 'block' needs [bn, bk]");
-    return *block;
+  bool is(std::string_view wantedType, int64_t wantedBits) const {
+    return type == wantedType && bits == wantedBits;
   }
-  return weights.error("strategy",
-                       "is " + quoteName(*strategy) +
-                           ", which is not built yet for FP8 weights; "
-                           "'tensor', 'channel' and 'block' run",
-                       "C2");
+};
+
+/// What a format stores, for the check of `num_bits` and `type`.
+struct Format {
+  std::string_view name, stores;
+  bool (*fits)(const Args &weights);
+};
+
+constexpr std::array kFormats = {
+    Format{"float-quantized", "'float' of 8 bits",
+           [](const Args &args) { return args.is("float", 8); }},
+    Format{"int-quantized", "'int' of 8 bits",
+           [](const Args &args) { return args.is("int", 8); }},
+    Format{"naive-quantized", "'float' or 'int' of 8 bits",
+           [](const Args &args) { return args.bits == 8; }},
+    Format{"pack-quantized", "'int' of 4 or 8 bits",
+           [](const Args &args) {
+             return args.is("int", 4) || args.is("int", 8);
+           }},
+    Format{"nvfp4-pack-quantized", "'float' of 4 bits",
+           [](const Args &args) { return args.is("float", 4); }},
+};
+
+} // namespace
+
+static Result<const Format *> findFormat(const Fields &fields,
+                                         const std::string &name) {
+  std::string known;
+  for (const Format &format : kFormats) {
+    if (format.name == name)
+      return &format;
+    known += "'" + std::string(format.name) + "', ";
+  }
+  return fields.error("format",
+                      "is " + quoteName(name) + ", which is not read; " +
+                          known + "'dense' and 'mixed-precision' are",
+                      "C2");
 }
+
+static Result<Args> readArgs(Fields &fields) {
+  Args args;
+  OCTET_TRY_ASSIGN(std::optional<int64_t> bits, fields.getInteger("num_bits"));
+  OCTET_TRY_ASSIGN(std::optional<std::string> type, fields.getString("type"));
+  OCTET_TRY_ASSIGN(std::optional<bool> symmetric, fields.getBool("symmetric"));
+  OCTET_TRY_ASSIGN(std::optional<std::string> strategy,
+                   fields.getString("strategy"));
+  OCTET_TRY_ASSIGN(args.group, fields.getInteger("group_size"));
+  OCTET_TRY_ASSIGN(args.block, fields.getBlock("block_structure"));
+  args.bits = bits.value_or(args.bits);
+  args.type = type.value_or(args.type);
+  args.symmetric = symmetric.value_or(true);
+  args.strategy = strategy.value_or("");
+  // True, false, or "local": groups below a stored scale.
+  if (const nlohmann::json *dynamic = fields.find("dynamic")) {
+    args.local = *dynamic == "local";
+    if (!dynamic->is_boolean() && !args.local)
+      return fields.error("dynamic", "is " + describeJson(*dynamic) +
+                                         ", expected true, false or 'local'");
+    args.dynamic = args.local || dynamic->get<bool>();
+  }
+  // `group`, also spelled true; `weight` and `static` keep the order of K.
+  if (const nlohmann::json *order = fields.find("actorder"))
+    args.actOrder = *order == "group" || *order == true;
+  fields.ignore(
+      {"observer", "observer_kwargs", "scale_dtype", "zp_dtype", "is_mse"});
+  return args;
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+static Status refuseStrategy(const Fields &fields, const std::string &strategy,
+                             std::string_view what, std::string_view fits) {
+  return fields.error("strategy",
+                      "is " + quoteName(strategy) +
+                          ", which is not built for " + std::string(what) +
+                          "; " + std::string(fits),
+                      "C2");
+}
+
+/// An element a code: one scale a tensor, a channel or a block.
+static Result<Granularity> readPlainGranularity(const Fields &fields,
+                                                const Args &args) {
+  std::string strategy = args.strategy;
+  if (strategy.empty())
+    strategy = args.block ? "block" : args.group ? "group" : "tensor";
+  bool isFloat = args.type == "float";
+  if (strategy == "tensor")
+    return Granularity::perTensor();
+  if (strategy == "channel")
+    return Granularity::perChannel();
+  if (strategy == "block" && isFloat) {
+    if (!args.block)
+      return fields.error("block_structure",
+                          "is absent, strategy 'block' needs [bn, bk]");
+    return *args.block;
+  }
+  return refuseStrategy(fields, strategy,
+                        isFloat ? "FP8 weights" : "INT8 weights",
+                        isFloat ? "'tensor', 'channel' and 'block' are"
+                                : "'tensor' and 'channel' are");
+}
+
+static Result<Scheme> readPlain(const Fields &fields, const Args &args) {
+  Scheme scheme;
+  OCTET_TRY_ASSIGN(scheme.weight, readPlainGranularity(fields, args));
+  if (!args.symmetric)
+    return fields.error("symmetric",
+                        args.type == "float"
+                            ? "is false; FP8 codes have no zero point, "
+                              "expected true"
+                            : "is false; zero points of INT8 weights are not "
+                              "built, expected true");
+  if (args.type == "int")
+    scheme.format.code = CodeType::Int8;
+  return scheme;
+}
+
+/// Words of 4- or 8-bit integers, code + 2^(bits-1), lowest bits first.
+static Result<Scheme> readPacked(const Fields &fields, const Args &args) {
+  Scheme scheme;
+  std::string strategy = args.strategy;
+  if (strategy.empty())
+    strategy = args.group ? "group" : "channel";
+  if (strategy == "channel" || (strategy == "group" && args.group == -1)) {
+    scheme.weight = Granularity::perChannel();
+  } else if (strategy == "group") {
+    if (!args.group || *args.group < 1 || *args.group > (int64_t(1) << 30))
+      return fields.error("group_size",
+                          "is " +
+                              (args.group ? std::to_string(*args.group)
+                                          : std::string("absent")) +
+                              ", strategy 'group' needs a positive integer");
+    scheme.weight = Granularity::group(*args.group);
+  } else {
+    return refuseStrategy(fields, strategy, "packed weights",
+                          "'channel' and 'group' are");
+  }
+  scheme.format.code = args.bits == 8 ? CodeType::Int8 : CodeType::Int4;
+  scheme.format.layout = WeightLayout::WordRows;
+  if (!args.symmetric)
+    scheme.format.zeroPoints = ZeroPoints::Stored;
+  scheme.format.actOrder = args.actOrder && scheme.weight.isGroup();
+  return scheme;
+}
+
+static Result<Scheme> readNvfp4(const Fields &fields, const Args &args) {
+  constexpr int64_t kGroup = 16;
+  if (args.strategy != "tensor_group" && args.strategy != "group" &&
+      !args.strategy.empty())
+    return refuseStrategy(fields, args.strategy, "NVFP4 weights",
+                          "'tensor_group' is");
+  if (args.group.value_or(kGroup) != kGroup)
+    return fields.error(
+        "group_size",
+        "is " + std::to_string(*args.group) + ", NVFP4 has groups of 16", "N7");
+  return makeNvfp4Scheme(GlobalScale::Divides, /*quantizesInput=*/false, "");
+}
+
+static Result<Scheme> readWeights(Fields &fields, const Format &format) {
+  OCTET_TRY_ASSIGN(Args args, readArgs(fields));
+  if (!format.fits(args))
+    return inputError(fields.getSource(),
+                      "has type " + quoteName(args.type) + " of " +
+                          std::to_string(args.bits) + " bits, format '" +
+                          std::string(format.name) + "' stores " +
+                          std::string(format.stores),
+                      "C2");
+  if (args.dynamic)
+    return fields.error("dynamic", "is true; stored weights have stored "
+                                   "scales, expected false");
+  Result<Scheme> scheme =
+      format.name == "pack-quantized"         ? readPacked(fields, args)
+      : format.name == "nvfp4-pack-quantized" ? readNvfp4(fields, args)
+                                              : readPlain(fields, args);
+  if (scheme)
+    scheme->source = fields.getSource();
+  return scheme;
+}
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
 
 /// Static needs one stored scale; every dynamic scheme becomes one scale a
 /// token, or a token and block along K (P3).
-static Result<Activation> readActivations(Fields &inputs,
-                                          const Granularity &weight) {
-  OCTET_TRY(checkFloat8(inputs));
-  ignoreObservers(inputs);
-  inputs.ignore({"block_structure"});
-  const nlohmann::json *dynamic = inputs.find("dynamic");
-  if (dynamic && !dynamic->is_boolean())
-    return inputs.error("dynamic",
-                        "is " + describeJson(*dynamic) +
-                            ", which is not built yet; true and false run",
-                        "C2");
-  bool isDynamic = dynamic && dynamic->get<bool>();
-  OCTET_TRY_ASSIGN(std::optional<std::string> strategy,
-                   inputs.getString("strategy"));
-  OCTET_TRY_ASSIGN(std::optional<int64_t> groupSize,
-                   inputs.getInteger("group_size"));
-  std::string word = strategy.value_or(groupSize   ? "group"
-                                       : isDynamic ? "token"
-                                                   : "tensor");
-  if (!isDynamic) {
+static Status readPlainActivations(const Fields &fields, const Args &args,
+                                   Scheme &scheme) {
+  const Granularity &weight = scheme.weight;
+  std::string word = args.strategy;
+  if (word.empty())
+    word = args.group ? "group" : args.dynamic ? "token" : "tensor";
+  scheme.activation = args.dynamic ? Activation::Dynamic : Activation::Static;
+  if (!args.dynamic) {
     if (word != "tensor")
-      return inputs.error("strategy",
+      return fields.error("strategy",
                           "is " + quoteName(word) +
                               " and dynamic is false; a static scale is one "
                               "per tensor");
     if (weight.isBlock())
-      return inputs.error("dynamic",
+      return fields.error("dynamic",
                           "is false and the weights are in blocks; one static "
                           "scale cannot describe per-block activations, "
                           "dynamic true can",
                           "C5");
-    return Activation::Static;
+    return Status::success();
   }
   if (word == "group") {
-    if (!weight.isBlock() || groupSize.value_or(0) != weight.blockK)
-      return inputs.error("group_size",
-                          "is " + std::to_string(groupSize.value_or(0)) + ", " +
-                              (weight.isBlock()
-                                   ? "the weight's blocks have " +
-                                         std::to_string(weight.blockK) +
-                                         " along K; the two have to agree"
-                                   : "and the weight has no blocks along K; "
-                                     "strategy 'token' fits"));
-    return Activation::Dynamic;
+    if (!weight.isBlock() || args.group.value_or(0) != weight.blockK)
+      return fields.error(
+          "group_size",
+          "is " + std::to_string(args.group.value_or(0)) + ", " +
+              (weight.isBlock() ? "the weight's blocks have " +
+                                      std::to_string(weight.blockK) +
+                                      " along K; the two have to agree"
+                                : "and the weight has no blocks along K; "
+                                  "strategy 'token' fits"));
+    return Status::success();
   }
   if (word != "token" && word != "tensor")
-    return inputs.error("strategy",
-                        "is " + quoteName(word) +
-                            ", which is not built yet; 'tensor', 'token' and "
-                            "'group' run",
-                        "C2");
-  return Activation::Dynamic;
+    return refuseStrategy(fields, word, "activations",
+                          "'tensor', 'token' and 'group' are");
+  return Status::success();
 }
+
+static Status readActivations(Fields &fields, const Format &format,
+                              Scheme &scheme) {
+  OCTET_TRY_ASSIGN(Args args, readArgs(fields));
+  if (format.name == "pack-quantized")
+    return inputError(fields.getSource(),
+                      "is not null; 'pack-quantized' is weight-only on every "
+                      "target, expected null",
+                      "B4");
+  if (!format.fits(args) ||
+      (args.type == "float") != (scheme.format.code != CodeType::Int8))
+    return inputError(fields.getSource(),
+                      "has type " + quoteName(args.type) + " of " +
+                          std::to_string(args.bits) +
+                          " bits; products of weights and activations of two "
+                          "types are not built, the weight's type fits",
+                      "C2");
+  if (!args.symmetric)
+    return fields.error("symmetric",
+                        args.type == "float"
+                            ? "is false; FP8 codes have no zero point, "
+                              "expected true"
+                            : "is false; zero points of activations are not "
+                              "built, expected true");
+  if (format.name == "nvfp4-pack-quantized") {
+    if (!args.local && !args.dynamic)
+      return fields.error("dynamic",
+                          "is false; group scales of NVFP4 activations are "
+                          "dynamic below a stored scale, expected 'local'");
+    std::string source = scheme.source;
+    scheme = makeNvfp4Scheme(GlobalScale::Divides, /*quantizesInput=*/true,
+                             std::move(source));
+    return Status::success();
+  }
+  if (args.local)
+    return fields.error("dynamic",
+                        "is 'local', which belongs to NVFP4; "
+                        "expected true or false",
+                        "C2");
+  scheme.input.code = scheme.format.code;
+  return readPlainActivations(fields, args, scheme);
+}
+
+//===----------------------------------------------------------------------===//
+// Groups
+//===----------------------------------------------------------------------===//
 
 /// A target is the class name `Linear`, a `re:` pattern or a module path.
 static Status readTargets(Fields &group, SchemeGroup &result) {
@@ -175,18 +338,17 @@ readGroup(const std::string &name, Fields &group, const std::string &format,
                                  "one in each group");
   if (word == "dense")
     return std::optional<SchemeGroup>();
-  OCTET_TRY(checkFormat(group, word));
+  OCTET_TRY_ASSIGN(const Format *kind, findFormat(group, word));
   OCTET_TRY_ASSIGN(std::optional<Fields> weights, group.getObject("weights"));
   if (!weights) // the group quantises something else, such as the KV cache
     return std::optional<SchemeGroup>();
-  OCTET_TRY_ASSIGN(result.scheme.weight, readWeights(*weights));
+  OCTET_TRY_ASSIGN(result.scheme, readWeights(*weights, *kind));
   weights->reportUnknown(warnings);
   OCTET_TRY_ASSIGN(std::optional<Fields> inputs,
                    group.getObject("input_activations"));
   result.scheme.activation = Activation::None;
   if (inputs) {
-    OCTET_TRY_ASSIGN(result.scheme.activation,
-                     readActivations(*inputs, result.scheme.weight));
+    OCTET_TRY(readActivations(*inputs, *kind, result.scheme));
     inputs->reportUnknown(warnings);
   }
   group.reportUnknown(warnings); // output_activations among them
@@ -215,16 +377,11 @@ static Status checkTransforms(Fields &fields) {
   return Status::success();
 }
 
-Result<QuantConfig> octet::readCompressedTensors(const FoundConfig *found,
-                                                 std::string_view foundMethod,
-                                                 bool namedByUser) {
-  if (!found || foundMethod != "compressed-tensors")
-    return cannotReadLayout("compressed-tensors", found, foundMethod,
-                            "it needs a config with config_groups");
-  Fields fields(found->fields, found->source);
-  QuantConfig config;
-  config.method = "compressed-tensors";
-  config.source = found->source;
+Result<QuantConfig> octet::readCompressedTensors(const ReadRequest &request) {
+  if (!request.found || request.foundMethod != "compressed-tensors")
+    return cannotReadLayout(request, "it needs a config with config_groups");
+  Fields fields(request.found->fields, request.found->source);
+  QuantConfig config = startConfig(request);
   fields.ignore({"quant_method", "quantization_status",
                  "global_compression_ratio", "version"});
   OCTET_TRY(checkTransforms(fields));
@@ -237,8 +394,7 @@ Result<QuantConfig> octet::readCompressedTensors(const FoundConfig *found,
   if (!groups)
     return fields.error("config_groups", "is absent; expected an object of "
                                          "groups with targets and weights");
-  for (const auto &[name, value] :
-       found->fields.find("config_groups")->items()) {
+  for (const auto &[name, value] : groups->getJson().items()) {
     OCTET_TRY_ASSIGN(std::optional<Fields> group, groups->getObject(name));
     if (!group)
       return groups->error(escapeName(name), "is null, expected an object");

@@ -31,6 +31,77 @@ static Status notBuilt(std::string_view module, std::string what,
   return inputError(std::string(module), std::move(what), std::move(rule));
 }
 
+static bool isBetween(const Target &target, int from, int to) {
+  return !target.isCpu() && target.capability >= from && target.capability < to;
+}
+
+/// The target multiplies two FP4 operands (B4).
+static bool hasFp4Products(const Target &target) {
+  return !target.isCpu() && target.capability >= 100;
+}
+
+/// The target multiplies by an exponent each 32 elements (B6).
+static bool runsMxfp8(const Target &target) {
+  return target.isCpu() || target.capability >= 100;
+}
+
+/// Contracts of the formats that have no choice of granularity: MX, NVFP4,
+/// packed integers (B4, B6).
+static Result<Contract> contractForFormat(const ResolvedModule &method,
+                                          const Target &numerics,
+                                          const ContractQuery &query,
+                                          std::string_view module) {
+  Contract contract;
+  contract.quantized = true;
+  contract.weight = method.weight;
+  contract.format = method.format;
+  bool quantizes = query.quantizeActivation;
+  switch (method.format.code) {
+  case CodeType::E4M3: // MXFP8
+    if (runsMxfp8(numerics))
+      break;
+    if (query.mxfp8As == "weight-only") {
+      quantizes = false;
+    } else if (query.mxfp8As == "block") {
+      // Verified when loading: scales are equal over each block.
+      contract.weight = Granularity::block(128, 128);
+      contract.format = WeightFormat();
+      contract.activation = Granularity::block(1, 128);
+      contract.ue8m0 = true;
+      if (numerics.lacksFp8Products() || !quantizes) {
+        contract.activation.reset();
+        contract.ue8m0 = false;
+      }
+      return contract;
+    } else {
+      return inputError(std::string(module),
+                        "MXFP8 runs on the CPU and from sm_100 on, not on " +
+                            numerics.name +
+                            "; --mxfp8-as block or --mxfp8-as weight-only runs "
+                            "it there",
+                        "B6");
+    }
+    break;
+  case CodeType::E2M1:
+    quantizes &= hasFp4Products(numerics); // B4
+    break;
+  case CodeType::Int8:
+  case CodeType::Int4:
+    break;
+  }
+  // Words are widened in an order of the target's own (C10).
+  contract.repacked = !numerics.isCpu() &&
+                      method.format.layout != WeightLayout::Rows &&
+                      (method.activation == Activation::None || !quantizes);
+  if (method.activation == Activation::None || !quantizes)
+    return contract;
+  contract.input = method.input;
+  contract.activation = getActivation(method, contract.weight);
+  contract.isStatic = method.activation == Activation::Static;
+  contract.ue8m0 = method.input.scale == ScaleFormat::Exponents;
+  return contract;
+}
+
 Result<Contract> octet::contractFor(const ResolvedModule &method,
                                     const Target &numerics,
                                     const ContractQuery &query,
@@ -38,15 +109,21 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
   Contract contract;
   if (!method.quantized)
     return contract;
+  bool isInt8Rows = method.format.code == CodeType::Int8 &&
+                    method.format.layout == WeightLayout::Rows;
+  bool isFloat8Rows = method.format == WeightFormat();
+  if (!isInt8Rows && !isFloat8Rows)
+    return contractForFormat(method, numerics, query, module);
   contract.quantized = true;
   contract.weight = method.weight;
+  contract.format = method.format;
 
   bool perTensor = method.weight.kind == Granularity::Kind::PerTensor;
   // One scale for a fused matrix: only where B3 says so.
   bool collapses =
       query.requantMax || (!numerics.isCpu() && numerics.capability >= 120);
   if (perTensor && query.fused) {
-    if (collapses)
+    if (collapses && isFloat8Rows)
       return notBuilt(module,
                       "one scale for the fused matrix needs its shards "
                       "requantised, which is not built yet; the contracts of "
@@ -59,20 +136,23 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
                     "--requant-max is not built yet; without it one scale a "
                     "channel is made while loading",
                     "W10");
-  if (method.weight.isBlock() && !numerics.isCpu() &&
-      numerics.capability >= 100 && numerics.capability < 120)
+  if (method.weight.isBlock() && isBetween(numerics, 100, 120))
     return notBuilt(module,
                     "the block contract of " + numerics.name +
                         " takes power-of-two scales only, and their rewrite "
                         "is not built yet; --numerics cpu or sm_90a",
                     "W11");
 
-  // No FP8 tensor cores: the weight is widened in the kernel (B4).
-  if (numerics.lacksFp8Products() || !query.quantizeActivation)
+  // No FP8 tensor cores: the weight is widened in the kernel (B4). INT8 has
+  // them from sm_80 on.
+  if ((numerics.lacksFp8Products() && isFloat8Rows) ||
+      !query.quantizeActivation)
     return contract;
   contract.activation = getActivation(method, contract.weight);
   contract.isStatic =
       contract.activation && method.activation == Activation::Static;
   contract.ue8m0 = contract.activation && !contract.isStatic && method.ue8m0;
+  if (contract.activation)
+    contract.input = method.input;
   return contract;
 }

@@ -8,7 +8,9 @@
 
 #include "Fields.h"
 #include "octet/Support/Escape.h"
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 using namespace octet;
 
@@ -120,9 +122,31 @@ Result<std::optional<Granularity>> Fields::getBlock(std::string_view name) {
   return std::optional(Granularity::block(*n, *k));
 }
 
-Result<NameList> Fields::getNames(std::string_view name) {
+Result<std::optional<double>> Fields::getPositive(std::string_view name) {
+  const nlohmann::json *value = find(name);
+  if (!value)
+    return std::optional<double>();
+  double number = value->is_number() ? value->get<double>() : 0;
+  if (!std::isfinite(number) || number <= 0)
+    return error(name, "is " + describeJson(*value) +
+                           ", expected a finite number greater than 0");
+  return std::optional(number);
+}
+
+Result<std::optional<int64_t>>
+Fields::getInteger(std::initializer_list<std::string_view> names) {
+  std::optional<int64_t> first;
+  for (std::string_view name : names) {
+    OCTET_TRY_ASSIGN(std::optional<int64_t> value, getInteger(name));
+    if (value && !first)
+      first = value;
+  }
+  return first;
+}
+
+Result<NameList> Fields::getNames(std::string_view name, NameSyntax syntax) {
   known.emplace(name);
-  return NameList::read(object, name, source);
+  return NameList::read(object, name, source, syntax);
 }
 
 void Fields::ignore(std::initializer_list<std::string_view> names) {
@@ -145,11 +169,12 @@ void Fields::reportUnknown(std::vector<ErrorInfo> &warnings) const {
   }
 }
 
-static std::string toLower(std::string text) {
-  for (char &c : text)
+std::string octet::toLower(std::string_view text) {
+  std::string lower(text);
+  for (char &c : lower)
     if (c >= 'A' && c <= 'Z')
       c = char(c - 'A' + 'a');
-  return text;
+  return lower;
 }
 
 /// One of the two fields. What is none of ours declares nothing here: the
@@ -175,4 +200,132 @@ static void readKvField(Fields &fields, std::string_view name,
 void octet::readKvCache(Fields &fields, std::string &declared) {
   readKvField(fields, "kv_cache_scheme", declared);
   readKvField(fields, "kv_cache_quant_algo", declared);
+}
+
+//===----------------------------------------------------------------------===//
+// What readers share
+//===----------------------------------------------------------------------===//
+
+ErrorInfo octet::makeFieldNote(const Fields &fields, std::string_view name,
+                               std::string message, std::string rule) {
+  ErrorInfo note;
+  note.subject = fields.getSource();
+  if (!name.empty())
+    note.subject += "." + std::string(name);
+  note.message = std::move(message);
+  note.rule = std::move(rule);
+  return note;
+}
+
+QuantConfig octet::startConfig(const ReadRequest &request) {
+  QuantConfig config;
+  config.method = request.name;
+  if (request.found)
+    config.source = request.found->source;
+  return config;
+}
+
+Status octet::readIgnored(Fields &fields, QuantConfig &config) {
+  OCTET_TRY_ASSIGN(config.ignore, fields.getNames("modules_to_not_convert"));
+  OCTET_TRY_ASSIGN(NameList other, fields.getNames("ignored_layers"));
+  if (other.presence == NameList::Presence::Given && !config.ignore.isEmpty()) {
+    auto texts = [](const NameList &list) {
+      std::vector<std::string> result;
+      for (const NameEntry &entry : list.entries)
+        result.push_back(entry.getText());
+      std::sort(result.begin(), result.end());
+      return result;
+    };
+    if (texts(config.ignore) == texts(other))
+      return Status::success();
+    config.warnings.push_back(
+        makeFieldNote(fields, "",
+                      "modules_to_not_convert and ignored_layers differ; a "
+                      "module on either list is ignored",
+                      "C4"));
+  }
+  config.ignore.append(std::move(other));
+  return Status::success();
+}
+
+Scheme octet::makeFloat8Scheme(Granularity weight, Activation activation,
+                               std::string source) {
+  Scheme scheme;
+  scheme.weight = weight;
+  scheme.activation = activation;
+  scheme.source = std::move(source);
+  return scheme;
+}
+
+Scheme octet::makeMxfp8Scheme(std::string source) {
+  constexpr int64_t kGroup = 32;
+  Scheme scheme = makeFloat8Scheme(Granularity::group(kGroup),
+                                   Activation::Dynamic, std::move(source));
+  scheme.format.scale = ScaleFormat::Exponents;
+  scheme.input.scale = ScaleFormat::Exponents;
+  return scheme;
+}
+
+Scheme octet::makeMxfp4Scheme(WeightLayout layout, std::string source) {
+  constexpr int64_t kGroup = 32;
+  Scheme scheme = makeFloat8Scheme(Granularity::group(kGroup), Activation::None,
+                                   std::move(source));
+  scheme.format.code = CodeType::E2M1;
+  scheme.format.layout = layout;
+  scheme.format.scale = ScaleFormat::Exponents;
+  return scheme;
+}
+
+Scheme octet::makeNvfp4Scheme(GlobalScale global, bool quantizesInput,
+                              std::string source) {
+  constexpr int64_t kGroup = 16;
+  Scheme scheme =
+      makeFloat8Scheme(Granularity::group(kGroup),
+                       quantizesInput ? Activation::Dynamic : Activation::None,
+                       std::move(source));
+  scheme.format.code = CodeType::E2M1;
+  scheme.format.layout = WeightLayout::NibbleRows;
+  scheme.format.scale = ScaleFormat::E4M3;
+  scheme.format.global = global;
+  if (quantizesInput) {
+    scheme.input.code = CodeType::E2M1;
+    scheme.input.scale = ScaleFormat::E4M3;
+    scheme.input.belowStored = true;
+  }
+  return scheme;
+}
+
+Status octet::chooseRepacked(const ReadRequest &request, std::string_view plain,
+                             std::string_view repacked, const std::string &why,
+                             std::string_view takes, QuantConfig &config) {
+  std::string asked(request.name);
+  if (asked == repacked) {
+    if (!why.empty() && request.namedByUser)
+      return inputError("--quantization " + asked,
+                        "cannot repack this checkpoint: " + why +
+                            "; it takes " + std::string(takes),
+                        "C10");
+    if (why.empty())
+      return Status::success();
+    config.method = plain; // the checkpoint's own word, which it cannot keep
+    return Status::success();
+  }
+  // The repacked kernels are those of GPUs.
+  if (!why.empty() || request.target.isCpu())
+    return Status::success();
+  ErrorInfo remark;
+  remark.rule = "C10";
+  if (request.namedByUser) {
+    remark.subject = "--quantization " + asked;
+    remark.message = "is kept; '" + std::string(repacked) +
+                     "' would run this checkpoint from a layout of its own";
+  } else {
+    config.method = repacked;
+    remark.subject = config.source;
+    remark.message = "'" + std::string(plain) + "' is run as '" +
+                     std::string(repacked) + "'; --quantization " +
+                     std::string(plain) + " keeps it";
+  }
+  config.remarks.push_back(std::move(remark));
+  return Status::success();
 }

@@ -183,6 +183,7 @@ Result<ResolvedModule> octet::resolveFloat8(std::string_view method,
   result.quantized = true;
   result.method = method;
   result.activation = scheme.activation;
+  result.input = scheme.input;
   const StoredTensor &weight = facts.tensors.find("weight")->second;
   OCTET_TRY(findWeightScale(result, method, scheme, facts, weight));
   if (scheme.activation == Activation::Static)

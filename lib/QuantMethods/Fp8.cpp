@@ -16,34 +16,8 @@
 
 #include "Fields.h"
 #include "octet/Support/Escape.h"
-#include <algorithm>
 
 using namespace octet;
-
-/// `modules_to_not_convert` and `ignored_layers` are two names of one field.
-static Status readIgnored(Fields &fields, QuantConfig &config) {
-  OCTET_TRY_ASSIGN(config.ignore, fields.getNames("modules_to_not_convert"));
-  OCTET_TRY_ASSIGN(NameList other, fields.getNames("ignored_layers"));
-  if (other.presence == NameList::Presence::Given && !config.ignore.isEmpty()) {
-    auto texts = [](const NameList &list) {
-      std::vector<std::string> result;
-      for (const NameEntry &entry : list.entries)
-        result.push_back(entry.getText());
-      std::sort(result.begin(), result.end());
-      return result;
-    };
-    if (texts(config.ignore) == texts(other))
-      return Status::success();
-    ErrorInfo warning;
-    warning.subject = fields.getSource();
-    warning.message = "modules_to_not_convert and ignored_layers differ; a "
-                      "module on either list is ignored";
-    warning.rule = "C4";
-    config.warnings.push_back(std::move(warning));
-  }
-  config.ignore.append(std::move(other));
-  return Status::success();
-}
 
 static Result<Activation> readActivationScheme(Fields &fields) {
   OCTET_TRY_ASSIGN(std::optional<std::string> word,
@@ -100,36 +74,42 @@ static Status checkBlock(const Fields &fields, const Scheme &scheme,
   return Status::success();
 }
 
-Result<QuantConfig> octet::readFp8(const FoundConfig *found,
-                                   std::string_view foundMethod,
-                                   bool namedByUser) {
-  QuantConfig config;
-  if (!found) { // W10
+Result<QuantConfig> octet::readFp8(const ReadRequest &request) {
+  QuantConfig config = startConfig(request);
+  if (!request.found) { // W10
     config.serialized = false;
     config.scheme =
-        Scheme{Granularity::perChannel(), false, Activation::Dynamic};
-    config.method = "fp8";
+        makeFloat8Scheme(Granularity::perChannel(), Activation::Dynamic, "");
     return config;
   }
   // `fp8` covers per-tensor, per-channel and block (C3), so it reads every
-  // compressed-tensors config that has FP8 weights.
-  if (foundMethod == "compressed-tensors" || foundMethod == "w8a8_fp8") {
-    OCTET_TRY_ASSIGN(QuantConfig read,
-                     foundMethod == "w8a8_fp8"
-                         ? readW8A8Fp8(found, foundMethod, false)
-                         : readCompressedTensors(found, foundMethod, false));
-    read.method = "fp8";
-    return read;
+  // config that has FP8 weights with float scales.
+  if (request.foundMethod != "fp8") {
+    std::string why = "it reads FP8 weights with float scales, of 'fp8', "
+                      "'w8a8_fp8', 'compressed-tensors', 'modelopt' and "
+                      "'quark' checkpoints";
+    MethodReader read = nullptr;
+    if (request.foundMethod == "compressed-tensors")
+      read = readCompressedTensors;
+    else if (request.foundMethod == "w8a8_fp8")
+      read = readW8A8Fp8;
+    else if (request.foundMethod == "modelopt")
+      read = readModelOpt;
+    else if (request.foundMethod == "quark")
+      read = readQuark;
+    if (!read)
+      return cannotReadLayout(request, why);
+    OCTET_TRY_ASSIGN(config, read(request.asFound()));
+    bool readable = !config.scheme || config.scheme->isPlainFloat8();
+    for (const SchemeGroup &group : config.groups)
+      readable &= group.scheme.isPlainFloat8();
+    if (!readable)
+      return cannotReadLayout(request, why);
+    config.method = "fp8";
+    return config;
   }
-  if (foundMethod != "fp8")
-    return cannotReadLayout(
-        "fp8", found, foundMethod,
-        "it reads 'fp8', 'w8a8_fp8' and "
-        "'compressed-tensors' checkpoints with FP8 weights");
 
-  Fields fields(found->fields, found->source);
-  config.method = "fp8";
-  config.source = found->source;
+  Fields fields(request.found->fields, request.found->source);
   fields.ignore({"quant_method", "expert_dtype", "dequantize",
                  "modules_to_convert", "quantization_status", "version"});
   OCTET_TRY_ASSIGN(std::optional<bool> serialized,
@@ -151,7 +131,8 @@ Result<QuantConfig> octet::readFp8(const FoundConfig *found,
     scheme.weight = Granularity::perTensor();
     scheme.anyGranularity = true;
   }
-  config.scheme = scheme;
+  scheme.source = config.source;
+  config.scheme = std::move(scheme);
   fields.reportUnknown(config.warnings);
   return config;
 }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Fields.h"
 #include "Resolve.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
@@ -14,7 +15,8 @@
 using namespace octet;
 
 std::string StoredTensor::describe() const {
-  std::string text(storedTypeName(type));
+  std::string text(packing == Packing::None ? storedTypeName(type)
+                                            : packingName(packing));
   text += " [";
   for (size_t i = 0; i < shape.size(); ++i)
     text += (i ? ", " : "") + std::to_string(shape[i]);
@@ -70,7 +72,37 @@ Result<std::string> octet::declareModule(QuantConfig &config,
   for (const SchemeGroup &group : config.groups)
     if (group.allLinears)
       return "group: " + group.name;
-  return std::string("no group");
+  // Groups beside a scheme are exceptions to it.
+  return std::string(config.scheme ? "" : "no group");
+}
+
+Result<Declaration> octet::declareKind(QuantConfig &config,
+                                       std::string_view module,
+                                       std::string_view fused,
+                                       ModuleKind kind) {
+  Declaration result;
+  OCTET_TRY_ASSIGN(result.declared, declareModule(config, module, fused,
+                                                  /*fusedIsStored=*/false));
+  bool asks = kind == ModuleKind::Linear || kind == ModuleKind::RoutedExpert ||
+              kind == ModuleKind::LmHead;
+  if (!asks || result.declared.starts_with("ignored"))
+    return result; // C11: anything else is unquantised
+  constexpr std::string_view kGroup = "group: ";
+  if (result.declared.starts_with(kGroup)) {
+    std::string_view name =
+        std::string_view(result.declared).substr(kGroup.size());
+    if (const SchemeGroup *group = config.findGroup(name))
+      result.scheme = group->scheme;
+    return result;
+  }
+  if (!config.scheme || result.declared == "no group")
+    return result;
+  if (config.expertsOnly && kind != ModuleKind::RoutedExpert)
+    return result; // C12
+  if (kind == ModuleKind::LmHead && !config.lmHead)
+    return result; // P16
+  result.scheme = config.scheme;
+  return result;
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,6 +142,8 @@ static Result<ResolvedModule> resolvePlain(const QuantConfig *config,
   bool listed = facts.declared.starts_with("ignored");
   if (!config || listed || facts.isLmHead)
     return result;
+  if (config->expertsOnly && !facts.isExpert)
+    return result; // C12
   if (!config->serialized) {
     result.quantized = true;
     result.whileLoading = true;
@@ -137,18 +171,32 @@ static Result<ResolvedModule> resolvePlain(const QuantConfig *config,
   return result;
 }
 
+/// The dtype of the codes, under any name that a method has for them.
+static StoredType getStoredType(const ModuleFacts &facts) {
+  for (std::string_view name :
+       {"weight", "weight_packed", "qweight", "_blocks"})
+    if (auto found = facts.tensors.find(name); found != facts.tensors.end())
+      return found->second.type;
+  return facts.tensors.empty() ? StoredType::BF16
+                               : facts.tensors.begin()->second.type;
+}
+
 /// The scheme that the config gives this module, or the error that it gives
 /// none.
 static Result<Scheme> findScheme(const QuantConfig *config,
                                  ResolvedModule &result,
                                  const ModuleFacts &facts) {
+  const StoredType stored = getStoredType(facts);
+  std::string type(storedTypeName(stored));
+  bool isFloat8 = stored == StoredType::F8_E4M3;
   if (!config)
     return inputError(facts.module,
-                      "weight is F8_E4M3 but the checkpoint declares no "
-                      "quantisation method; a quantization_config, or "
-                      "'--quantization fp8'",
+                      "weight is " + type +
+                          " but the checkpoint declares no "
+                          "quantisation method; a quantization_config" +
+                          (isFloat8 ? ", or '--quantization fp8'" : ""),
                       "C13");
-  if (!config->serialized) // only the user named the method
+  if (!config->serialized && isFloat8) // only the user named the method
     return Scheme{Granularity::perTensor(), /*anyGranularity=*/true,
                   Activation::Dynamic};
   constexpr std::string_view kGroup = "group: ";
@@ -160,7 +208,7 @@ static Result<Scheme> findScheme(const QuantConfig *config,
   }
   bool listed = facts.declared.starts_with("ignored");
   if (listed) {
-    if (!hasWeightScale(facts))
+    if (isFloat8 && !hasWeightScale(facts))
       return inputError(facts.module,
                         "weight is F8_E4M3 without a scale, and " +
                             facts.declared.substr(sizeof("ignored: ") - 1) +
@@ -168,41 +216,59 @@ static Result<Scheme> findScheme(const QuantConfig *config,
                             "'weight_scale'",
                         "C13");
     result.notes.push_back(
-        makeNote(facts, "is stored in F8_E4M3 with scales and used so, though "
-                        "the config lists it: " +
+        makeNote(facts, "is stored in " + type +
+                            " with scales and used so, though "
+                            "the config lists it: " +
                             facts.declared.substr(sizeof("ignored: ") - 1)));
   }
-  if (config->scheme)
+  if (config->scheme && (facts.isExpert || !config->expertsOnly))
     return *config->scheme;
+  if (config->expertsOnly)
+    return inputError(facts.module,
+                      "weight is " + type + "; method '" + config->method +
+                          "' quantises routed experts only, expected BF16, F16 "
+                          "or F32",
+                      "C12");
   // The groups that apply to every linear describe a listed one too.
   for (const SchemeGroup &group : config->groups)
     if (listed && group.allLinears)
       return group.scheme;
   return inputError(facts.module,
-                    "weight is F8_E4M3 and no target of config_groups names "
-                    "it; a group with target 'Linear', its path or a pattern",
+                    "weight is " + type +
+                        " and no target of config_groups names "
+                        "it; a group with target 'Linear', its path or a "
+                        "pattern",
                     "C11");
 }
 
-Result<ResolvedModule> octet::resolveModule(const QuantConfig *config,
-                                            const ModuleFacts &facts) {
-  auto found = facts.tensors.find("weight");
-  if (found == facts.tensors.end())
-    return inputError(facts.module,
-                      "has no tensor 'weight'; no method built here has an "
-                      "answer for it",
-                      "C11");
-  const StoredTensor &weight = found->second;
-  if (weight.shape.size() != 2)
-    return inputError(facts.module,
-                      "weight is " + weight.describe() +
-                          "; a linear has two dimensions [N, K]",
-                      "C13");
-  if (isPlainType(weight.type))
-    return resolvePlain(config, facts, weight);
+/// Two E2M1 codes a byte under a method of FP8: experts of `expert_dtype: fp4`
+/// are told by dtype and shape and take the contract of mxfp4 (C14, B4).
+static bool isPackedExpert(const QuantConfig *config, const ModuleFacts &facts,
+                           const StoredTensor &weight) {
+  return config && config->method == "fp8" && facts.isExpert && facts.k > 0 &&
+         (weight.type == StoredType::U8 || weight.type == StoredType::I8) &&
+         weight.shape == std::vector<int64_t>{facts.n, (facts.k + 1) / 2};
+}
+
+static Result<ResolvedModule> resolvePackedExpert(const ModuleFacts &facts) {
+  Scheme scheme = makeMxfp4Scheme(WeightLayout::NibbleRows, "");
+  OCTET_TRY_ASSIGN(ResolvedModule result,
+                   resolveFormat("mxfp4", scheme, facts));
+  ErrorInfo note = makeNote(facts, "is stored in FP4, two codes a byte, and "
+                                   "follows the contract of 'mxfp4'");
+  note.rule = "C14";
+  result.notes.push_back(std::move(note));
+  return result;
+}
+
+/// Conversions of other FP8 formats are not built (N8); anything else is no
+/// dtype of the method.
+static Status checkFloat8Weight(const QuantConfig *config,
+                                const ModuleFacts &facts,
+                                const StoredTensor &weight) {
   switch (weight.type) {
   case StoredType::F8_E4M3:
-    break;
+    return Status::success();
   case StoredType::F8_E5M2:
   case StoredType::F8_E4M3FNUZ:
   case StoredType::F8_E5M2FNUZ:
@@ -218,7 +284,53 @@ Result<ResolvedModule> octet::resolveModule(const QuantConfig *config,
             (config ? "F8_E4M3, BF16, F16 or F32" : "BF16, F16 or F32"),
         "C13");
   }
+}
+
+/// Some scheme of the config has another format than FP8 with float scales.
+static bool hasOtherFormats(const QuantConfig &config) {
+  bool other = config.scheme && !config.scheme->isPlainFloat8();
+  for (const SchemeGroup &group : config.groups)
+    other |= !group.scheme.isPlainFloat8();
+  return other;
+}
+
+Result<ResolvedModule> octet::resolveModule(const QuantConfig *config,
+                                            const ModuleFacts &facts) {
+  auto found = facts.tensors.find("weight");
+  bool hasWeight = found != facts.tensors.end();
+  if (hasWeight && isPlainType(found->second.type)) {
+    if (found->second.shape.size() != 2)
+      return inputError(facts.module,
+                        "weight is " + found->second.describe() +
+                            "; a linear has two dimensions [N, K]",
+                        "C13");
+    return resolvePlain(config, facts, found->second);
+  }
   ResolvedModule notes;
+  if (config && hasOtherFormats(*config)) {
+    OCTET_TRY_ASSIGN(Scheme scheme, findScheme(config, notes, facts));
+    if (!scheme.isPlainFloat8()) {
+      OCTET_TRY_ASSIGN(ResolvedModule result,
+                       resolveFormat(config->method, scheme, facts));
+      result.notes = std::move(notes.notes);
+      return result;
+    }
+  }
+  if (!hasWeight)
+    return inputError(facts.module,
+                      "has no tensor 'weight'; no method built here has an "
+                      "answer for it",
+                      "C11");
+  const StoredTensor &weight = found->second;
+  if (weight.shape.size() != 2)
+    return inputError(facts.module,
+                      "weight is " + weight.describe() +
+                          "; a linear has two dimensions [N, K]",
+                      "C13");
+  if (isPackedExpert(config, facts, weight))
+    return resolvePackedExpert(facts);
+  OCTET_TRY(checkFloat8Weight(config, facts, weight));
+  notes.notes.clear();
   OCTET_TRY_ASSIGN(Scheme scheme, findScheme(config, notes, facts));
   OCTET_TRY_ASSIGN(ResolvedModule result,
                    resolveFloat8(config->method, scheme, facts));

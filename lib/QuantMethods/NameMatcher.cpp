@@ -9,6 +9,7 @@
 #include "octet/QuantMethods/NameMatcher.h"
 #include "octet/QuantMethods/QuantMethods.h"
 #include "octet/Support/Escape.h"
+#include <algorithm>
 #include <array>
 #include <cassert>
 
@@ -42,6 +43,31 @@ bool octet::isComponentRun(std::string_view run, std::string_view path) {
   return false;
 }
 
+bool octet::matchesGlob(std::string_view pattern, std::string_view path) {
+  // The usual walk with one point to return to: a `*` takes one character more
+  // each time the rest does not fit. At most pattern x path steps.
+  constexpr size_t kNone = std::string_view::npos;
+  size_t p = 0, at = 0, star = kNone, starAt = 0;
+  while (true) {
+    bool patternDone = p == pattern.size();
+    if (patternDone && (at == path.size() || path[at] == '.'))
+      return true; // the path, or a prefix of whole components
+    if (!patternDone && pattern[p] == '*') {
+      star = p++;
+      starAt = at;
+    } else if (!patternDone && at < path.size() &&
+               (pattern[p] == '?' || pattern[p] == path[at])) {
+      ++p;
+      ++at;
+    } else {
+      if (star == kNone || starAt >= path.size())
+        return false;
+      p = star + 1;
+      at = ++starAt;
+    }
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // NameEntry
 //===----------------------------------------------------------------------===//
@@ -51,14 +77,18 @@ std::string NameEntry::describe() const {
 }
 
 Result<NameEntry> NameEntry::parse(std::string text, std::string_view source,
-                                   std::string_view field, int64_t index) {
+                                   std::string_view field, int64_t index,
+                                   NameSyntax syntax) {
   NameEntry entry;
   entry.text = std::move(text);
   entry.source = source;
   entry.field = field;
   entry.index = index;
-  if (!entry.text.starts_with("re:"))
+  if (!entry.text.starts_with("re:")) {
+    entry.glob = syntax == NameSyntax::Globs &&
+                 entry.text.find_first_of("*?") != std::string::npos;
     return entry;
+  }
 
   std::string_view pattern = std::string_view(entry.text).substr(3);
   int error = 0;
@@ -99,11 +129,37 @@ static int matchRegex(const pcre2_code *code, std::string_view name) {
   return found >= 0 ? 1 : found == PCRE2_ERROR_NOMATCH ? 0 : -1;
 }
 
-Result<bool> NameEntry::matches(std::string_view path) const {
+void NameEntry::addAlias(std::string_view name, std::string_view alias) {
+  if (regex || !isComponentRun(name, text))
+    return;
+  std::string other = text;
+  other.replace(other.find(name), name.size(), alias);
+  aliases.push_back(std::move(other));
+}
+
+std::vector<std::string_view> NameEntry::getSpellings() const {
+  std::vector<std::string_view> spellings = {text};
+  spellings.insert(spellings.end(), aliases.begin(), aliases.end());
+  return spellings;
+}
+
+bool NameEntry::matchesSpelling(std::string_view spelling,
+                                std::string_view path) const {
+  std::string_view plain = normalizeName(spelling);
   std::string_view plainPath = normalizeName(path);
-  if (!regex)
-    return isComponentRun(text, path) ||
-           isComponentRun(normalizeName(text), plainPath);
+  if (glob)
+    return matchesGlob(spelling, path) || matchesGlob(plain, plainPath);
+  return isComponentRun(spelling, path) || isComponentRun(plain, plainPath);
+}
+
+Result<bool> NameEntry::matches(std::string_view path) const {
+  if (!regex) {
+    for (std::string_view spelling : getSpellings())
+      if (matchesSpelling(spelling, path))
+        return true;
+    return false;
+  }
+  std::string_view plainPath = normalizeName(path);
 
   // An expression cannot be normalised, so the name is tried with each prefix.
   std::vector<std::string> names = {std::string(path), std::string(plainPath)};
@@ -127,8 +183,8 @@ Result<bool> NameEntry::matches(std::string_view path) const {
 //===----------------------------------------------------------------------===//
 
 Result<NameList> NameList::read(const nlohmann::json &fields,
-                                std::string_view field,
-                                std::string_view source) {
+                                std::string_view field, std::string_view source,
+                                NameSyntax syntax) {
   NameList list;
   auto found = fields.find(field);
   if (found == fields.end())
@@ -149,9 +205,9 @@ Result<NameList> NameList::read(const nlohmann::json &fields,
       return inputError(subject + "[" + std::to_string(index) + "]",
                         "is " + describeJson(element) + ", expected a name",
                         "C4");
-    OCTET_TRY_ASSIGN(
-        NameEntry entry,
-        NameEntry::parse(element.get<std::string>(), source, field, index));
+    OCTET_TRY_ASSIGN(NameEntry entry,
+                     NameEntry::parse(element.get<std::string>(), source, field,
+                                      index, syntax));
     list.entries.push_back(std::move(entry));
     ++index;
   }
@@ -159,40 +215,91 @@ Result<NameList> NameList::read(const nlohmann::json &fields,
   return list;
 }
 
+void NameList::buildIndex() {
+  used.resize(entries.size());
+  if (numIndexed == entries.size())
+    return;
+  byRun.clear();
+  firstComponents.clear();
+  others.clear();
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (!entries[i].isRun()) {
+      others.push_back(i);
+      continue;
+    }
+    for (std::string_view spelling : entries[i].getSpellings())
+      for (std::string_view run : {spelling, normalizeName(spelling)}) {
+        std::vector<size_t> &same = byRun[std::string(run)];
+        if (same.empty() || same.back() != i)
+          same.push_back(i);
+        firstComponents.emplace(run.substr(0, run.find('.')));
+      }
+  }
+  numIndexed = entries.size();
+}
+
+Result<std::vector<size_t>> NameList::find(std::string_view path,
+                                           bool unusedOnly) {
+  buildIndex();
+  std::vector<size_t> found;
+  auto consider = [&](size_t i) -> Status {
+    if (unusedOnly && used[i])
+      return Status::success();
+    OCTET_TRY_ASSIGN(bool hit, entries[i].matches(path));
+    if (hit)
+      found.push_back(i);
+    return Status::success();
+  };
+  // Each run of components that starts like an entry does.
+  for (size_t start = 0; start < path.size();) {
+    size_t end = std::min(path.find('.', start), path.size());
+    if (firstComponents.contains(path.substr(start, end - start)))
+      for (size_t last = end;;
+           last = std::min(path.find('.', last + 1), path.size())) {
+        auto hits = byRun.find(path.substr(start, last - start));
+        if (hits != byRun.end())
+          for (size_t i : hits->second)
+            OCTET_TRY(consider(i));
+        if (last == path.size())
+          break;
+      }
+    start = end + 1;
+  }
+  for (size_t i : others)
+    OCTET_TRY(consider(i));
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
 Result<const NameEntry *> NameList::match(std::string_view path,
                                           std::string_view fused) {
-  used.resize(entries.size());
-  const NameEntry *byFused = nullptr, *byPath = nullptr;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    bool hit = false;
-    if (!fused.empty()) {
-      OCTET_TRY_ASSIGN(bool hitsFused, entries[i].matches(fused));
-      if (hitsFused && !byFused)
-        byFused = &entries[i];
-      hit |= hitsFused;
-    }
-    OCTET_TRY_ASSIGN(bool hitsPath, entries[i].matches(path));
-    if (hitsPath && !byPath)
-      byPath = &entries[i];
-    if (hit || hitsPath)
+  const NameEntry *first = nullptr;
+  for (std::string_view name : {fused, path}) {
+    if (name.empty())
+      continue;
+    OCTET_TRY_ASSIGN(std::vector<size_t> found,
+                     find(name, /*unusedOnly=*/false));
+    for (size_t i : found)
       used[i] = true;
+    if (!first && !found.empty())
+      first = &entries[found.front()];
   }
-  return byFused ? byFused : byPath;
+  return first;
 }
 
 Status NameList::markTensor(std::string_view tensorName) {
-  used.resize(entries.size());
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (used[i])
+  // An expression that ends in `$` names the module, not its tensors.
+  std::string_view module =
+      tensorName.substr(0, std::min(tensorName.rfind('.'), tensorName.size()));
+  OCTET_TRY_ASSIGN(std::vector<size_t> found,
+                   find(tensorName, /*unusedOnly=*/true));
+  for (size_t i : found)
+    used[i] = true;
+  for (size_t i : others) {
+    if (used[i] || !entries[i].isRegex())
       continue;
-    OCTET_TRY_ASSIGN(bool hit, entries[i].matches(tensorName));
-    if (!hit && entries[i].isRegex()) {
-      // An expression that ends in `$` names the module, not its tensors.
-      size_t dot = tensorName.rfind('.');
-      if (dot != std::string_view::npos) {
-        OCTET_TRY_ASSIGN(hit, entries[i].matches(tensorName.substr(0, dot)));
-      }
-    }
+    OCTET_TRY_ASSIGN(bool hit, entries[i].matches(module));
     used[i] = hit;
   }
   return Status::success();
@@ -219,4 +326,22 @@ void NameList::append(NameList other) {
   entries.insert(entries.end(), other.entries.begin(), other.entries.end());
   used.insert(used.end(), other.used.begin(), other.used.end());
   presence = std::max(presence, other.presence);
+}
+
+Status NameList::add(std::string text, std::string_view source,
+                     std::string_view field, NameSyntax syntax) {
+  OCTET_TRY_ASSIGN(NameEntry entry,
+                   NameEntry::parse(std::move(text), source, field,
+                                    int64_t(entries.size()), syntax));
+  entries.push_back(std::move(entry));
+  used.resize(entries.size());
+  presence = Presence::Given;
+  return Status::success();
+}
+
+void NameList::addAliases(std::span<const NameAlias> aliases) {
+  for (NameEntry &entry : entries)
+    for (const NameAlias &alias : aliases)
+      entry.addAlias(alias.name, alias.alias);
+  numIndexed = SIZE_MAX; // rebuilt by the next look-up
 }

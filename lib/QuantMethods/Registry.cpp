@@ -7,8 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 //
-// One table, keyed by method and target family (C2). An entry without a reader
-// is a method that this compiler knows and does not run yet.
+// One table, keyed by method and target family (C2).
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,47 +26,49 @@ struct MethodEntry {
   /// Smallest compute capability times ten; 0 on the CPU, which runs every
   /// method (C9).
   int minCapability;
-  MethodReader read;
+  MethodReader read; ///< null: no config has this name
+  /// The passes compile it; others are read and checked.
+  bool compiles = false;
 };
 
 constexpr TargetFamily kCpu = TargetFamily::Cpu, kCuda = TargetFamily::Cuda;
 
 /// Sorted by name, then family. 80 is the least that any kernel runs on.
 constexpr std::array kMethods = {
-    MethodEntry{"auto-round", kCpu, 0, nullptr},
-    MethodEntry{"auto-round", kCuda, 80, nullptr},
-    MethodEntry{"awq", kCpu, 0, nullptr},
-    MethodEntry{"awq", kCuda, 80, nullptr},
-    MethodEntry{"awq_marlin", kCpu, 0, nullptr},
-    MethodEntry{"awq_marlin", kCuda, 80, nullptr},
-    MethodEntry{"compressed-tensors", kCpu, 0, readCompressedTensors},
-    MethodEntry{"compressed-tensors", kCuda, 80, readCompressedTensors},
-    MethodEntry{"fbgemm_fp8", kCpu, 0, nullptr},
-    MethodEntry{"fbgemm_fp8", kCuda, 80, nullptr},
-    MethodEntry{"fp8", kCpu, 0, readFp8},
-    MethodEntry{"fp8", kCuda, 80, readFp8},
-    MethodEntry{"gguf", kCpu, 0, nullptr},
-    MethodEntry{"gguf", kCuda, 80, nullptr},
-    MethodEntry{"gptq", kCpu, 0, nullptr},
-    MethodEntry{"gptq", kCuda, 80, nullptr},
-    MethodEntry{"gptq_marlin", kCpu, 0, nullptr},
-    MethodEntry{"gptq_marlin", kCuda, 80, nullptr},
-    MethodEntry{"modelopt", kCpu, 0, nullptr},
-    MethodEntry{"modelopt", kCuda, 80, nullptr},
-    MethodEntry{"modelopt_fp4", kCpu, 0, nullptr},
-    MethodEntry{"modelopt_fp4", kCuda, 80, nullptr},
-    MethodEntry{"mxfp4", kCpu, 0, nullptr},
-    MethodEntry{"mxfp4", kCuda, 80, nullptr},
-    MethodEntry{"mxfp8", kCpu, 0, nullptr},
-    MethodEntry{"mxfp8", kCuda, 100, nullptr},
-    MethodEntry{"quark", kCpu, 0, nullptr},
-    MethodEntry{"quark", kCuda, 80, nullptr},
+    MethodEntry{"auto-round", kCpu, 0, readAutoRound},
+    MethodEntry{"auto-round", kCuda, 80, readAutoRound},
+    MethodEntry{"awq", kCpu, 0, readAwq},
+    MethodEntry{"awq", kCuda, 80, readAwq},
+    MethodEntry{"awq_marlin", kCpu, 0, readAwq},
+    MethodEntry{"awq_marlin", kCuda, 80, readAwq},
+    MethodEntry{"compressed-tensors", kCpu, 0, readCompressedTensors, true},
+    MethodEntry{"compressed-tensors", kCuda, 80, readCompressedTensors, true},
+    MethodEntry{"fbgemm_fp8", kCpu, 0, readFbgemmFp8},
+    MethodEntry{"fbgemm_fp8", kCuda, 80, readFbgemmFp8},
+    MethodEntry{"fp8", kCpu, 0, readFp8, true},
+    MethodEntry{"fp8", kCuda, 80, readFp8, true},
+    MethodEntry{"gguf", kCpu, 0, readGguf},
+    MethodEntry{"gguf", kCuda, 80, readGguf},
+    MethodEntry{"gptq", kCpu, 0, readGptq},
+    MethodEntry{"gptq", kCuda, 80, readGptq},
+    MethodEntry{"gptq_marlin", kCpu, 0, readGptq},
+    MethodEntry{"gptq_marlin", kCuda, 80, readGptq},
+    MethodEntry{"modelopt", kCpu, 0, readModelOpt},
+    MethodEntry{"modelopt", kCuda, 80, readModelOpt},
+    MethodEntry{"modelopt_fp4", kCpu, 0, readModelOpt},
+    MethodEntry{"modelopt_fp4", kCuda, 80, readModelOpt},
+    MethodEntry{"mxfp4", kCpu, 0, readMxfp4},
+    MethodEntry{"mxfp4", kCuda, 80, readMxfp4},
+    MethodEntry{"mxfp8", kCpu, 0, readMxfp8},
+    MethodEntry{"mxfp8", kCuda, 100, readMxfp8},
+    MethodEntry{"quark", kCpu, 0, readQuark},
+    MethodEntry{"quark", kCuda, 80, readQuark},
     MethodEntry{"unquantized", kCpu, 0, nullptr},
     MethodEntry{"unquantized", kCuda, 80, nullptr},
-    MethodEntry{"w8a8_fp8", kCpu, 0, readW8A8Fp8},
-    MethodEntry{"w8a8_fp8", kCuda, 89, readW8A8Fp8},
-    MethodEntry{"w8a8_int8", kCpu, 0, nullptr},
-    MethodEntry{"w8a8_int8", kCuda, 80, nullptr},
+    MethodEntry{"w8a8_fp8", kCpu, 0, readW8A8Fp8, true},
+    MethodEntry{"w8a8_fp8", kCuda, 89, readW8A8Fp8, true},
+    MethodEntry{"w8a8_int8", kCpu, 0, readW8A8Int8},
+    MethodEntry{"w8a8_int8", kCuda, 80, readW8A8Int8},
 };
 
 } // namespace
@@ -83,17 +84,9 @@ static const MethodEntry *findMethod(std::string_view name,
 std::vector<std::string_view> octet::getMethodNames(TargetFamily family) {
   std::vector<std::string_view> names;
   for (const MethodEntry &entry : kMethods)
-    if (entry.family == family && entry.read)
+    if (entry.family == family && entry.compiles)
       names.push_back(entry.name);
   return names;
-}
-
-static std::string toLower(std::string_view text) {
-  std::string lower(text);
-  for (char &c : lower)
-    if (c >= 'A' && c <= 'Z')
-      c = char(c - 'A' + 'a');
-  return lower;
 }
 
 /// "'a', 'b' and 'c'".
@@ -166,9 +159,14 @@ static Result<std::string> getDeclaredMethod(const FoundConfig &found) {
   // The older place of a compressed-tensors config has no method field.
   if (!method && !algorithm && found.fields.contains("config_groups"))
     name = "compressed-tensors";
+  if (name == "intel/auto-round") // of older exports
+    name = "auto-round";
+  // Only the cache is quantised where ModelOpt says null.
+  if (!method && !algorithm && found.fields.contains("quant_algo"))
+    name = "modelopt";
   if (name == "modelopt" && algorithm) {
     std::string word = toLower(*algorithm);
-    if (word == "nvfp4")
+    if (word == "nvfp4" || word == "w4a16_nvfp4")
       return std::string("modelopt_fp4");
     if (word == "mxfp8")
       return std::string("mxfp8");
@@ -185,33 +183,32 @@ static Result<std::string> getDeclaredMethod(const FoundConfig &found) {
 // Reading it (C2, C3)
 //===----------------------------------------------------------------------===//
 
-Status octet::cannotReadLayout(std::string_view method,
-                               const FoundConfig *found,
-                               std::string_view foundMethod, std::string why) {
-  return inputError(
-      "--quantization " + std::string(method),
-      "cannot read this checkpoint's layout, which is " +
-          (found ? "'" + escapeName(foundMethod) + "' (" + found->source + ")"
-                 : std::string("unquantised")) +
-          "; " + why,
-      "C3");
+Status octet::cannotReadLayout(const ReadRequest &request, std::string why) {
+  return inputError("--quantization " + std::string(request.name),
+                    "cannot read this checkpoint's layout, which is " +
+                        (request.found ? "'" + escapeName(request.foundMethod) +
+                                             "' (" + request.found->source + ")"
+                                       : std::string("unquantised")) +
+                        "; " + why,
+                    "C3");
 }
 
 static Result<const MethodEntry *> getMethod(const std::string &name,
                                              const std::string &subject,
-                                             const Target &target) {
+                                             const Target &target,
+                                             Purpose purpose) {
   const MethodEntry *entry = findMethod(name, target.family);
-  if (entry && entry->read)
+  if (entry && entry->read && (entry->compiles || purpose == Purpose::Describe))
     return entry;
-  std::string built = joinNames(getMethodNames(target.family));
-  if (entry && name != "unquantized")
+  if (entry && entry->read)
     return inputError(subject,
                       "method '" + name + "' is not built yet for target " +
-                          target.name + "; built are " + built,
+                          target.name + "; built are " +
+                          joinNames(getMethodNames(target.family)),
                       "C2");
   std::vector<std::string_view> valid;
   for (const MethodEntry &each : kMethods)
-    if (each.family == target.family && each.name != "unquantized")
+    if (each.family == target.family && each.read)
       valid.push_back(each.name);
   return inputError(subject,
                     "no method is called " + quoteName(name) +
@@ -220,9 +217,27 @@ static Result<const MethodEntry *> getMethod(const std::string &name,
                     "C2");
 }
 
+/// A format of a method that the passes do not compile is one error.
+static Status checkCompiles(const QuantConfig &config) {
+  auto check = [](const Scheme &scheme) -> Status {
+    if (scheme.isPlainFloat8())
+      return Status::success();
+    return inputError(scheme.source,
+                      "is " + describeScheme(scheme) +
+                          ", which is not built yet; FP8 with one float scale "
+                          "a tensor, a channel or a block runs",
+                      "C2");
+  };
+  if (config.scheme)
+    OCTET_TRY(check(*config.scheme));
+  for (const SchemeGroup &group : config.groups)
+    OCTET_TRY(check(group.scheme));
+  return Status::success();
+}
+
 Result<std::optional<QuantConfig>>
 octet::readQuantConfig(const FoundConfig *found, std::string_view userMethod,
-                       const Target &target) {
+                       const Target &target, Purpose purpose) {
   std::string declared;
   if (found) {
     OCTET_TRY_ASSIGN(declared, getDeclaredMethod(*found));
@@ -234,16 +249,29 @@ octet::readQuantConfig(const FoundConfig *found, std::string_view userMethod,
   std::string subject = userMethod.empty()
                             ? found->source + ".quant_method"
                             : "--quantization " + escapeName(userMethod);
-  OCTET_TRY_ASSIGN(const MethodEntry *entry, getMethod(name, subject, target));
+  OCTET_TRY_ASSIGN(const MethodEntry *entry,
+                   getMethod(name, subject, target, purpose));
   // What the checkpoint says has to be a known method even if it is overridden,
   // or nobody could tell whether the layout can be read.
   if (found && declared != name && !findMethod(declared, target.family)) {
-    OCTET_TRY_ASSIGN(
-        entry, getMethod(declared, found->source + ".quant_method", target));
+    OCTET_TRY_ASSIGN(entry, getMethod(declared, found->source + ".quant_method",
+                                      target, purpose));
   }
-  OCTET_TRY_ASSIGN(QuantConfig config,
-                   entry->read(found, declared, !userMethod.empty()));
+  OCTET_TRY_ASSIGN(
+      QuantConfig config,
+      entry->read({name, found, declared, !userMethod.empty(), target}));
+  if (purpose == Purpose::Compile)
+    OCTET_TRY(checkCompiles(config));
   return std::optional(std::move(config));
+}
+
+std::vector<NameList *> QuantConfig::getLists() {
+  std::vector<NameList *> lists = {&ignore};
+  for (SchemeGroup &group : groups) {
+    lists.push_back(&group.paths);
+    lists.push_back(&group.patterns);
+  }
+  return lists;
 }
 
 const SchemeGroup *QuantConfig::findGroup(std::string_view name) const {
@@ -261,7 +289,7 @@ const SchemeGroup *QuantConfig::findGroup(std::string_view name) const {
 static std::string describeRuns(const Target &target) {
   std::vector<std::string_view> names;
   for (const MethodEntry &entry : kMethods)
-    if (entry.family == target.family && entry.read &&
+    if (entry.family == target.family && entry.compiles &&
         target.capability >= entry.minCapability)
       names.push_back(entry.name);
   if (names.empty())
@@ -271,8 +299,21 @@ static std::string describeRuns(const Target &target) {
 }
 
 Status octet::checkMethodTarget(std::string_view method, const Target &target,
-                                std::string_view option) {
+                                std::string_view option,
+                                std::string_view mxfp8As) {
   const MethodEntry *entry = findMethod(method, target.family);
+  constexpr int kLeast = 80; // what block and weight-only FP8 run on
+  bool isMxfp8 = method == "mxfp8" && target.capability >= kLeast;
+  if (isMxfp8 && !mxfp8As.empty())
+    return Status::success();
+  if (isMxfp8 && entry && target.capability < entry->minCapability)
+    return inputError(std::string(option) + " " + target.name,
+                      "method 'mxfp8' needs compute capability 10.0 or higher, "
+                      "or the CPU; " +
+                          target.name + " is " + target.capabilityText() +
+                          "; --mxfp8-as block or --mxfp8-as weight-only runs "
+                          "it there",
+                      "B6");
   if (!entry)
     return internalError(std::string(method), "method without registry entry");
   if (target.capability >= entry->minCapability)

@@ -25,6 +25,12 @@ Result<ResolvedModule> resolveFloat8(std::string_view method,
                                      const Scheme &scheme,
                                      const ModuleFacts &facts);
 
+/// The decision for a weight of any other format: each tensor that the scheme
+/// has is there, in its dtype and shape (C13, W1, W2, W6, N7).
+Result<ResolvedModule> resolveFormat(std::string_view method,
+                                     const Scheme &scheme,
+                                     const ModuleFacts &facts);
+
 } // namespace octet
 
 #endif // OCTET_LIB_QUANTMETHODS_RESOLVE_H

@@ -240,11 +240,10 @@ TEST(Fp8Config, BlockNeedsStoredCodesC5) {
 
 TEST(Fp8Config, QuantisedWhileLoadingW10) {
   auto resolve = [](const char *scheme, bool scale, const char *declared) {
-    QuantConfig config = readGood(
-        (std::string(R"({"quant_method": "fp8",
+    QuantConfig config = readGood((std::string(R"({"quant_method": "fp8",
            "is_checkpoint_fp8_serialized": false, "activation_scheme": ")") +
-         scheme + R"("})")
-            .c_str());
+                                   scheme + R"("})")
+                                      .c_str());
     ModuleFacts facts;
     facts.module = "a.b";
     facts.declared = declared;
@@ -290,7 +289,7 @@ TEST(CompressedTensors, Groups) {
   EXPECT_EQ(config.groups[0].scheme.activation, Activation::None);
 }
 
-TEST(CompressedTensors, WhatIsNotBuiltIsRefusedByNameC2) {
+TEST(CompressedTensors, WhatIsNotReadIsRefusedByNameC2) {
   auto refuse = [](const char *format, const char *weights) {
     return text(read((std::string(R"({"quant_method": "compressed-tensors",
       "format": ")") + format +
@@ -302,18 +301,26 @@ TEST(CompressedTensors, WhatIsNotBuiltIsRefusedByNameC2) {
   const char *good = R"({"num_bits": 8, "type": "float"})";
   EXPECT_EQ(refuse("marlin-24", good),
             "error: config.json: quantization_config.config_groups.g.format: "
-            "is 'marlin-24', which is not built yet; 'float-quantized', "
-            "'naive-quantized' and 'dense' run [C2]");
+            "is 'marlin-24', which is not read; 'float-quantized', "
+            "'int-quantized', 'naive-quantized', 'pack-quantized', "
+            "'nvfp4-pack-quantized', 'dense' and 'mixed-precision' are [C2]");
   EXPECT_EQ(refuse("float-quantized", R"({"num_bits": 4, "type": "int"})"),
             "error: config.json: quantization_config.config_groups.g.weights: "
-            "has type 'int' of 4 bits, which is not built yet; 'float' of 8 "
-            "bits runs [C2]");
+            "has type 'int' of 4 bits, format 'float-quantized' stores 'float' "
+            "of 8 bits [C2]");
   EXPECT_EQ(refuse("float-quantized", R"({"num_bits": 8, "type": "float",
                                           "strategy": "attn_head"})"),
             "error: config.json: "
             "quantization_config.config_groups.g.weights.strategy: is "
-            "'attn_head', which is not built yet for FP8 weights; 'tensor', "
-            "'channel' and 'block' run [C2]");
+            "'attn_head', which is not built for FP8 weights; 'tensor', "
+            "'channel' and 'block' are [C2]");
+  // Read, and not compiled yet: one error.
+  EXPECT_EQ(refuse("pack-quantized", R"({"num_bits": 4, "type": "int",
+                                         "group_size": 32})"),
+            "error: config.json: quantization_config.config_groups.g.weights: "
+            "is int 4 bits in groups of 32, weight-only, which is not built "
+            "yet; FP8 with one float scale a tensor, a channel or a block runs "
+            "[C2]");
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,6 +21,7 @@
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/QuantMethods/NameMatcher.h"
 #include "octet/QuantMethods/Target.h"
+#include "octet/QuantMethods/WeightFormat.h"
 #include "octet/Support/Status.h"
 #include <map>
 #include <optional>
@@ -31,33 +32,19 @@
 namespace octet {
 
 //===----------------------------------------------------------------------===//
-// Granularity, scheme, contract
+// Kinds, contract
 //===----------------------------------------------------------------------===//
 
-/// Which elements share a scale (W1, P3).
-struct Granularity {
-  enum class Kind { PerTensor, PerChannel, PerToken, Block };
-  Kind kind = Kind::PerTensor;
-  int64_t blockN = 0, blockK = 0; ///< in elements, only of a block
-
-  static Granularity perTensor() { return {Kind::PerTensor}; }
-  static Granularity perChannel() { return {Kind::PerChannel}; }
-  static Granularity perToken() { return {Kind::PerToken}; }
-  static Granularity block(int64_t n, int64_t k) { return {Kind::Block, n, k}; }
-  bool isBlock() const { return kind == Kind::Block; }
-  bool operator==(const Granularity &) const = default;
-};
-
-/// Where an activation's scale comes from (C4).
-enum class Activation { None, Static, Dynamic };
-
-/// What a config says of a group of modules.
-struct Scheme {
-  /// The weight's granularity. `fp8` without a block size leaves per-tensor or
-  /// per-channel to the stored scale's shape (C3): `anyGranularity`.
-  Granularity weight;
-  bool anyGranularity = false;
-  Activation activation = Activation::Dynamic;
+/// What a module is; it decides who answers for its weight (C11).
+enum class ModuleKind {
+  Linear,
+  RoutedExpert, ///< a matrix of one expert, or of all in one tensor
+  Router,
+  Embedding,
+  LmHead,
+  Norm,
+  Attention, ///< has no weight, and answers for the KV cache
+  Other,     ///< never quantised: the indexer's head weights, a draft's eh_proj
 };
 
 /// Operand contract of one operator (section 4): what its kernel reads.
@@ -66,7 +53,12 @@ struct Contract {
   Granularity weight;
   std::optional<Granularity> activation; ///< none: weight-only
   bool isStatic = false;                 ///< the activation's scale is stored
-  bool ue8m0 = false; ///< activation scales are powers of two (N4, P3)
+  bool ue8m0 = false;     ///< activation scales are powers of two (N4, P3)
+  WeightFormat format;    ///< of the weight as the kernel reads it
+  ActivationFormat input; ///< only with an activation
+  /// A weight-only kernel of the target has an order of its own, which loading
+  /// brings the codes into (C10).
+  bool repacked = false;
   bool operator==(const Contract &) const = default;
 };
 
@@ -115,14 +107,28 @@ struct QuantConfig {
   std::optional<Scheme> scheme;
   std::vector<SchemeGroup> groups;
   NameList ignore;
+  /// C12: `scheme` is for routed experts only.
+  bool expertsOnly = false;
+  /// The config quantises lm_head (P16).
+  bool lmHead = false;
   bool ue8m0 = false; ///< scale_fmt: ue8m0 (P3)
   /// What declares an FP8 KV cache (`kv_cache_scheme is 'static'`), or empty.
   std::string kvCache;
   /// Fields that could change results and are not understood (C15), and
   /// oddities that were settled.
   std::vector<ErrorInfo> warnings;
+  /// What was chosen and could have been otherwise (C10).
+  std::vector<ErrorInfo> remarks;
 
   const SchemeGroup *findGroup(std::string_view name) const;
+  /// The lists of names, to mark and report (C7).
+  std::vector<NameList *> getLists();
+};
+
+/// What a config is read for.
+enum class Purpose {
+  Compile,  ///< a method or format that no pass compiles yet is an error
+  Describe, ///< all methods and formats that can be read
 };
 
 /// Reads a config by the method it names, or by the one the user named.
@@ -133,15 +139,18 @@ struct QuantConfig {
 /// method; an input error with its rule: unknown method (C2), a method that is
 /// not built for this target (C2), a method that cannot read this layout (C3),
 /// a field of the wrong type or value (C4), C5.
-Result<std::optional<QuantConfig>> readQuantConfig(const FoundConfig *found,
-                                                   std::string_view userMethod,
-                                                   const Target &target);
+Result<std::optional<QuantConfig>>
+readQuantConfig(const FoundConfig *found, std::string_view userMethod,
+                const Target &target, Purpose purpose = Purpose::Compile);
 
 /// The method runs on the target: the compute capability of section 2 (C9).
+/// \param mxfp8As  `--mxfp8-as`: what mxfp8 is run as where it is not native
+///                 (B6), or empty.
 Status checkMethodTarget(std::string_view method, const Target &target,
-                         std::string_view option);
+                         std::string_view option,
+                         std::string_view mxfp8As = "");
 
-/// Names of methods that the registry runs for a family, sorted.
+/// Names of methods that the registry compiles for a family, sorted.
 std::vector<std::string_view> getMethodNames(TargetFamily family);
 
 /// What the config says of one module (C7, C8): "" where its default applies,
@@ -153,6 +162,15 @@ std::vector<std::string_view> getMethodNames(TargetFamily family);
 Result<std::string> declareModule(QuantConfig &config, std::string_view module,
                                   std::string_view fused, bool fusedIsStored);
 
+/// What the config alone says of a module of some kind (C7, C11, C12), before
+/// any header is read.
+struct Declaration {
+  std::string declared;         ///< as declareModule
+  std::optional<Scheme> scheme; ///< none: unquantised
+};
+Result<Declaration> declareKind(QuantConfig &config, std::string_view module,
+                                std::string_view fused, ModuleKind kind);
+
 //===----------------------------------------------------------------------===//
 // One module
 //===----------------------------------------------------------------------===//
@@ -161,6 +179,9 @@ Result<std::string> declareModule(QuantConfig &config, std::string_view module,
 struct StoredTensor {
   StoredType type;
   std::vector<int64_t> shape;
+  /// Kept as the file packs it (GGUF), or None.
+  Packing packing = Packing::None;
+  int64_t headRows = 0; ///< as TensorInfo has it (W16)
   /// "F32 [3, 2]".
   std::string describe() const;
   bool operator==(const StoredTensor &) const = default;
@@ -176,6 +197,11 @@ struct ModuleFacts {
   StoredTensors tensors;
   std::string declared; ///< what declareModule said
   bool isLmHead = false;
+  /// Routed experts have methods of their own (C12).
+  bool isExpert = false;
+  /// Sides of the matrix, which packed tensors do not show; 0: those of
+  /// `weight`. `experts` matrices stand in one tensor, 0 if it is one matrix.
+  int64_t n = 0, k = 0, experts = 0;
 };
 
 /// How one module is quantised, as stored.
@@ -187,6 +213,8 @@ struct ResolvedModule {
   std::string scaleName; ///< `weight_scale_inv` or `weight_scale`
   Activation activation = Activation::None;
   bool ue8m0 = false;
+  WeightFormat format;
+  ActivationFormat input;
   bool whileLoading = false;    ///< W10: stored plain, quantised while loading
   std::vector<ErrorInfo> notes; ///< C13: what was settled by the headers
 };
@@ -205,11 +233,43 @@ Result<ResolvedModule> resolveModule(const QuantConfig *config,
 std::vector<int64_t> getScaleShape(const Granularity &granularity, int64_t n,
                                    int64_t k);
 
+/// One tensor that a module of some scheme has.
+struct ExpectedTensor {
+  /// Below the module, the usual spelling first (W2); a name that starts with
+  /// `_` goes on the module's own.
+  std::vector<std::string> names;
+  std::vector<StoredType> types; ///< any of them, the usual first
+  /// Any of them, the usual first (a scalar is [] or [1]).
+  std::vector<std::vector<int64_t>> shapes;
+  bool required = true;
+  std::string what; ///< "64x1024 in groups of 32", for messages
+
+  /// "F32 [144, 32] (18432x4096 in 128x128 blocks)".
+  std::string describe() const;
+};
+
+/// The tensors that hold a weight [n, k] of a scheme, without bias (FORMATS).
+/// \param method   registry name: spellings differ.
+/// \param experts  matrices in one tensor, 0 for a single matrix.
+std::vector<ExpectedTensor> expectTensors(std::string_view method,
+                                          const Scheme &scheme, int64_t n,
+                                          int64_t k, int64_t experts = 0);
+
+/// The kind of format as a word: "unquantized", "fp8-block", "fp8-tensor",
+/// "fp8-channel", "int8-channel", "mxfp8", "mxfp4", "nvfp4", "awq-int4",
+/// "gptq-int4", "int4-group".
+std::string nameFormat(const ResolvedModule &module);
+/// The activation of a contract: "none", "static-tensor", "dynamic-token",
+/// "dynamic-token-group-128".
+std::string nameActivation(const Contract &contract);
+
 /// Which contract a method has on a target (B1-B4).
 struct ContractQuery {
   bool fused = false;             ///< a module of more than one shard (B3)
   bool quantizeActivation = true; ///< not `--activation-quant off`
   bool requantMax = false;
+  /// `--mxfp8-as`: "block", "weight-only", or empty (B6).
+  std::string mxfp8As = {};
 };
 /// \param numerics  the target whose contracts are followed.
 /// \returns an input error for a contract that needs a loading rewrite which is
