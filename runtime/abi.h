@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define OCTET_ABI_VERSION 1
+#define OCTET_ABI_VERSION 2
 
 /* Rows of the KV cache come in pages of this many tokens. */
 #define OCTET_PAGE 64
@@ -36,6 +36,11 @@ enum octet_dtype {
   OCTET_F16 = 2,
   OCTET_E4M3 = 3, /* E4M3FN (N1) */
   OCTET_I32 = 4,
+  /* Weights only: GGUF's blocks of 34, 18 and 20 bytes for 32 elements along K,
+     scales inside. 32 divides K; of any alignment. */
+  OCTET_Q8_0 = 5,
+  OCTET_Q4_0 = 6,
+  OCTET_Q4_1 = 7,
 };
 
 /* How the scales of an operand are laid out (W1, P3). */
@@ -141,7 +146,8 @@ typedef struct octet_tensor_desc {
   int32_t type;       /* octet_dtype of the elements */
   int32_t scale_mode; /* octet_scale_mode */
   int32_t scale_type; /* F32, BF16 or F16 */
-  int32_t reserved;
+  int32_t head_rows;  /* rows of a head whose halves the file interleaves, which
+                         load undoes (W16); 0: they lie in order */
 } octet_tensor_desc;
 
 typedef struct octet_ctx octet_ctx;
@@ -177,7 +183,8 @@ typedef struct octet_runtime {
      points into the mapping (or a copy where its address is not aligned). */
   int32_t (*load)(octet_ctx *ctx, const octet_tensor_desc *desc, int64_t tensor,
                   int64_t scale, octet_weight *out);
-  /* W6: no scale is NaN, infinite, negative, or zero with a non-zero block. */
+  /* W6: no scale is NaN, infinite, negative, or zero with a non-zero block;
+     those inside of blocks are finite. */
   int32_t (*check_scales)(octet_ctx *ctx, const octet_tensor_desc *desc,
                           const octet_weight *w);
   /* Scales of `desc->scale_type` to F32. */

@@ -15,18 +15,6 @@
 using namespace octet;
 using namespace octet::rt;
 
-int64_t rt::elementBytes(int32_t dtype) {
-  switch (dtype) {
-  case OCTET_BF16:
-  case OCTET_F16:
-    return 2;
-  case OCTET_E4M3:
-    return 1;
-  default:
-    return 4;
-  }
-}
-
 KvCache::KvCache(KvCache &&o) noexcept { *this = std::move(o); }
 
 KvCache &KvCache::operator=(KvCache &&o) noexcept {

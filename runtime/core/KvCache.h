@@ -19,15 +19,13 @@
 #include "octet/Support/Status.h"
 #include "runtime/abi.h"
 #include "runtime/core/Program.h"
+#include "runtime/cpu/Types.h"
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace octet::rt {
-
-/// Bytes of one element of an octet_dtype.
-int64_t elementBytes(int32_t dtype);
 
 class KvCache {
 public:

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/LoadOps.h"
+#include "runtime/cpu/Types.h"
 
 #include <algorithm>
 #include <atomic>
@@ -24,18 +25,6 @@ namespace octet::rt {
 namespace {
 
 int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t bytesOf(int32_t type) {
-  switch (type) {
-  case OCTET_F32:
-  case OCTET_I32:
-    return 4;
-  case OCTET_E4M3:
-    return 1;
-  default:
-    return 2;
-  }
-}
 
 float halfToFloat(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
@@ -90,7 +79,7 @@ bool blockIsZero(const ScaledMatrix &w, int64_t index) {
     rows = std::min(w.blockN, w.rows - row); // W4
     cols = std::min(w.blockK, w.cols - col);
   }
-  const int64_t bytes = bytesOf(w.type);
+  const int64_t bytes = elementBytes(w.type);
   const char *data =
       static_cast<const char *>(w.data) + (row * w.cols + col) * bytes;
   return allZero(data, rows, cols, w.cols, bytes);
@@ -111,6 +100,8 @@ BadScale::Kind judge(const ScaledMatrix &w, int64_t index, float value) {
 } // namespace
 
 int64_t ScaledMatrix::numScales() const {
+  if (blockBytes(type))
+    return rows * (cols / kBlockElements) * blockFields(type);
   switch (scaleMode) {
   case OCTET_SCALE_TENSOR:
     return 1;
@@ -123,7 +114,38 @@ int64_t ScaledMatrix::numScales() const {
   }
 }
 
+/// Field i of blocks, in the order of the file: scale and minimum of the first.
+static float readField(const ScaledMatrix &w, int64_t i) {
+  const int64_t fields = blockFields(w.type);
+  const char *block =
+      static_cast<const char *>(w.data) + i / fields * blockBytes(w.type);
+  return readScale(OCTET_F16, block, i % fields);
+}
+
+/// The same check of blocks, whose scales may have any sign and be zero.
+static BadScale checkFields(ThreadPool &pool, const ScaledMatrix &w) {
+  const int64_t count = w.numScales();
+  std::atomic<int64_t> first{count};
+  pool.parallelFor(count, 1 << 14, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      if (std::isfinite(readField(w, i)))
+        continue;
+      int64_t known = first.load(std::memory_order_relaxed);
+      while (i < known && !first.compare_exchange_weak(known, i)) {
+      }
+      return;
+    }
+  });
+  const int64_t index = first.load();
+  if (index == count)
+    return {};
+  const float value = readField(w, index);
+  return {std::isnan(value) ? BadScale::NaN : BadScale::Infinite, index, value};
+}
+
 BadScale checkScales(ThreadPool &pool, const ScaledMatrix &w) {
+  if (blockBytes(w.type))
+    return checkFields(pool, w);
   const int64_t count = w.numScales();
   std::atomic<int64_t> first{count};
   pool.parallelFor(count, 1024, [&](int64_t begin, int64_t end) {
@@ -174,7 +196,7 @@ void quantizeWeight(ThreadPool &pool, const KernelTable &kernels, int32_t type,
                     const void *in, int64_t rows, int64_t cols,
                     int32_t scaleMode, uint8_t *q, float *scale) {
   const char *data = static_cast<const char *>(in);
-  const int64_t rowBytes = cols * bytesOf(type);
+  const int64_t rowBytes = cols * elementBytes(type);
   const int64_t grain =
       std::max<int64_t>(1, 65536 / std::max<int64_t>(rowBytes, 1));
   auto scaleOf = [](float amax) {

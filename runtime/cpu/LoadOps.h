@@ -27,7 +27,7 @@ struct ScaledMatrix {
   int64_t cols = 0;
   int64_t blockN = 0; ///< both 0 unless OCTET_SCALE_BLOCK
   int64_t blockK = 0;
-  int32_t type = OCTET_E4M3; ///< of data
+  int32_t type = OCTET_E4M3; ///< of data; blocks need no `scale`
   int32_t scaleMode = OCTET_SCALE_NONE;
   int32_t scaleType = OCTET_F32; ///< F32, BF16 or F16
 
@@ -46,7 +46,8 @@ struct BadScale {
 };
 
 /// The first scale that is NaN, infinite, negative (the sentinel of W6 is), or
-/// zero although its block holds something other than zero.
+/// zero although its block holds something other than zero. Of blocks that hold
+/// their scales (OCTET_Q8_0, …) the first scale or minimum that is not finite.
 BadScale checkScales(ThreadPool &pool, const ScaledMatrix &w);
 
 /// "NaN", "infinite", "negative", "zero with a non-zero block".

@@ -42,7 +42,7 @@ double now() {
 }
 
 /// Bytes that all benchmarks read as weights, each byte a small E4M3 or the
-/// half of a small BF16.
+/// half of a small BF16 or F16.
 const uint8_t *weights() {
   static uint8_t *data = [] {
     auto *p = static_cast<uint8_t *>(std::aligned_alloc(1 << 21, kBufferBytes));
@@ -90,8 +90,9 @@ double probe(rt::ThreadPool &pool) {
   return best;
 }
 
-enum Kind { BF16, Channel, Block };
-const char *const kKindNames[] = {"bf16", "fp8-channel", "fp8-block"};
+enum Kind { BF16, Channel, Block, Q8_0, Q4_0, Q4_1 };
+const char *const kKindNames[] = {"bf16", "fp8-channel", "fp8-block",
+                                  "q8_0", "q4_0",        "q4_1"};
 
 struct Product {
   octet_gemm_desc desc{};
@@ -102,7 +103,7 @@ struct Product {
   bool cached = false; ///< the same weights each time
 
   Product(Kind kind, int64_t m, int64_t n, int64_t k) : m(m) {
-    const bool fp8 = kind != BF16;
+    const bool fp8 = kind == Channel || kind == Block;
     const int64_t blocks = (k + 127) / 128;
     desc = {"bench",
             n,
@@ -110,7 +111,11 @@ struct Product {
             kind == Block ? 128 : 0,
             kind == Block ? 128 : 0,
             fp8 ? OCTET_E4M3 : OCTET_BF16,
-            fp8 ? OCTET_E4M3 : OCTET_BF16,
+            fp8            ? OCTET_E4M3
+            : kind == BF16 ? OCTET_BF16
+            : kind == Q8_0 ? OCTET_Q8_0
+            : kind == Q4_0 ? OCTET_Q4_0
+                           : OCTET_Q4_1,
             OCTET_BF16,
             -1,
             kind == Block ? OCTET_SCALE_BLOCK
@@ -123,7 +128,8 @@ struct Product {
     wScale.assign(n * blocks, 0.5f);
     x.assign(m * k * (fp8 ? 1 : 2), 0x38);
     y.assign(m * n, 0);
-    weightBytes = n * k * (fp8 ? 1 : 2);
+    constexpr int64_t kBlockBytes[] = {64, 32, 32, 34, 18, 20};
+    weightBytes = n * k / 32 * kBlockBytes[kind];
   }
   void run(rt::ThreadPool &pool, int64_t turn) {
     const int64_t copies = cached ? 1 : kBufferBytes / weightBytes;
@@ -242,7 +248,7 @@ int main(int argc, char **argv) {
   for (int t : threadCounts) {
     const std::string suffix = "/threads:" + std::to_string(t);
     add("dispatch" + suffix, [t](benchmark::State &s) { dispatch(s, t); });
-    for (Kind kind : {BF16, Channel, Block}) {
+    for (Kind kind : {BF16, Channel, Block, Q8_0, Q4_0, Q4_1}) {
       for (int64_t m : {1, 4})
         add(std::string("cached/") + kKindNames[kind] + "/" +
                 std::to_string(m) + "x128x2048" + suffix,

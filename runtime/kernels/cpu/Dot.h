@@ -21,7 +21,8 @@
 //   Dot   operands exact in BF16 (BF16 or E4M3), VDPBF16PS, at level bf16 only; lane l takes the
 //         pair 2 l, 2 l + 1 of step s. E4M3 weights come in the order that their look-up leaves
 //         them (kPermuted); x is packed in the order of w. The instruction reads subnormal BF16 as
-//         zero.
+//         zero. Blocks (Blocks.h) become BF16 on the way; 4-bit ones come in an order of their own
+//         too (kHalvesApart).
 //
 // A third family (AMX tiles) would bring its own Step and pack functions and the same loop over
 // segments.
@@ -31,7 +32,7 @@
 #ifndef OCTET_RUNTIME_KERNELS_CPU_DOT_H
 #define OCTET_RUNTIME_KERNELS_CPU_DOT_H
 
-#include "runtime/kernels/cpu/Simd.h"
+#include "runtime/kernels/cpu/Blocks.h"
 
 namespace octet::rt::OCTET_LEVEL_NAMESPACE {
 namespace {
@@ -41,7 +42,7 @@ constexpr int64_t kSegmentChunks = 16;
 /// How far ahead of its use a row of weights is fetched into the second-level cache: the more work
 /// for a byte, the fewer lines the processor asks for by itself.
 template <typename T>
-constexpr int64_t kAheadBytes = sizeof(T) == 1 ? 2048 : 1024;
+constexpr int64_t kAheadBytes = sizeof(T) == 1 || kElements<T> > 1 ? 2048 : 1024;
 
 //===----------------------------------------------------------------------===//
 // Families: how 64 elements become kSteps operand vectors
@@ -55,6 +56,10 @@ struct FmaFamily {
   OCTET_INLINE void expand(const T *p, VI out[kSteps]) {
     for (int s = 0; s < kSteps; ++s)
       out[s] = (VI)widen(p + 16 * s);
+  }
+  template <typename B, typename T>
+  OCTET_INLINE void expand(const Rounded<B, T> *p, VI out[kSteps]) {
+    expandFloats(p, out);
   }
   /// x in the order of W's expand: always the natural one here.
   template <typename W, typename T>
@@ -150,6 +155,10 @@ struct DotFamily {
     out[0] = (VI)_mm512_unpacklo_epi8(low, high);
     out[1] = (VI)_mm512_unpackhi_epi8(low, high);
   }
+  template <typename B>
+  OCTET_INLINE void expand(const Rounded<B, BF16> *p, VI out[kSteps]) {
+    expandPair(p, out);
+  }
 
   template <typename W, typename T>
   OCTET_INLINE void expandLike(const T *p, VI out[kSteps]) {
@@ -158,6 +167,8 @@ struct DotFamily {
       permuteChunk(out);
     if constexpr (!kPermuted<W> && kPermuted<T>)
       unpermuteChunk(out);
+    if constexpr (kHalvesApart<W> && !kHalvesApart<T>)
+      setHalvesApart(out);
   }
 };
 
@@ -205,9 +216,9 @@ OCTET_INLINE void expandChunk(const T *p, int64_t count, VI *out) {
     Family::template expandLike<W>(p, out);
     return;
   }
-  T copy[kChunk];
+  T copy[kChunk / kElements<T>];
   memset(copy, 0, sizeof copy);
-  memcpy(copy, p, static_cast<size_t>(count) * sizeof(T));
+  memcpy(copy, p, static_cast<size_t>(count / kElements<T>) * sizeof(T));
   Family::template expandLike<W>(copy, out);
 }
 
@@ -221,7 +232,7 @@ static void packRows(const T *p, int64_t rows, int64_t stride, int64_t tile, con
       const int64_t first = map.begin(c), count = map.length(c);
       for (int64_t r = 0; r < tile; ++r, out += Family::kSteps) {
         if (t + r < rows)
-          expandChunk<Family, W>(p + (t + r) * stride + first, count, out);
+          expandChunk<Family, W>(p + ((t + r) * stride + first) / kElements<T>, count, out);
         else
           for (int s = 0; s < Family::kSteps; ++s)
             out[s] = VI{};
@@ -249,22 +260,23 @@ struct PackedRows {
 template <typename Family, typename T, int NR>
 struct DirectRows {
   const T *row[NR];
-  const T *tail[NR]; // 64 elements each, read for chunk `tailChunk`
+  const T *tail[NR]; // a chunk each, read for chunk `tailChunk`
   int64_t tailChunk; // -1 if the last chunk is whole
   static constexpr bool kStepwise = false;
+  static constexpr int kPerChunk = kChunk / kElements<T>;
 
   /// Each row goes on in the next tile's: its line some pages ahead, also across their ends, where
   /// the processor's own prefetchers stop.
   OCTET_INLINE void prefetch(const DirectRows &w, int64_t chunk) {
     for (int r = 0; r < NR; ++r) {
-      const char *p = reinterpret_cast<const char *>(w.row[r] + chunk * kChunk) + kAheadBytes<T>;
-      for (int64_t byte = 0; byte < kChunk * static_cast<int64_t>(sizeof(T)); byte += 64)
+      const char *p = reinterpret_cast<const char *>(w.row[r] + chunk * kPerChunk) + kAheadBytes<T>;
+      for (int64_t byte = 0; byte < kPerChunk * static_cast<int64_t>(sizeof(T)); byte += 64)
         _mm_prefetch(p + byte, _MM_HINT_T1);
     }
   }
 
   OCTET_INLINE void get(const DirectRows &w, int64_t chunk, int r, VI out[Family::kSteps]) {
-    const T *p = chunk == w.tailChunk ? w.tail[r] : w.row[r] + chunk * kChunk;
+    const T *p = chunk == w.tailChunk ? w.tail[r] : w.row[r] + chunk * kPerChunk;
     Family::expand(p, out);
   }
 };

@@ -13,6 +13,7 @@
 //   operand   shape             types                  contiguous  aligned to
 //   x         [m, k]            F32, BF16, F16, E4M3   k           its element
 //   w         parts [rows, k]   F32, BF16, F16, E4M3   k           its element
+//                               Q8_0, Q4_0, Q4_1       k           1; 32 divides k (Blocks.h)
 //   y         [m, n]            F32, BF16, F16         n           its element
 //   scales    see abi.h         F32                                4
 //
@@ -74,6 +75,10 @@ struct Problem {
   ChunkMap map;
   bool blocked;
 };
+
+/// Blocks have scales of their own.
+template <typename W>
+constexpr bool kMayBlock = kElements<W> == 1;
 
 /// A run of rows of one part.
 struct Panel {
@@ -233,14 +238,14 @@ static void finishColumns(const Problem &problem, const Panel &panel, int64_t m0
 // Few rows: W as it lies
 //===----------------------------------------------------------------------===//
 
-/// Rows of W in a tile: as many as registers hold, for E4M3 so that reading x is little beside
-/// widening W.
+/// Rows of W in a tile: as many as registers hold where W is widened, so that reading x is little
+/// beside that.
 template <typename Family, typename W, int MR, bool kBlocked>
-constexpr int kDirectTileN = OCTET_SIMD_LEVEL == 0           ? 4
-                             : kByPairs<Family, W, kBlocked> ? (MR > 2 ? 4 : 8)
-                             : kBlocked                      ? (MR > 2 ? 2 : 4)
-                             : sizeof(W) == 1                ? (MR > 2 ? 4 : 8)
-                                                             : 4;
+constexpr int kDirectTileN = OCTET_SIMD_LEVEL == 0                ? 4
+                             : kByPairs<Family, W, kBlocked>      ? (MR > 2 ? 4 : 8)
+                             : kBlocked                           ? (MR > 2 ? 2 : 4)
+                             : sizeof(W) == 1 || kElements<W> > 1 ? (MR > 2 ? 4 : 8)
+                                                                  : 4;
 
 /// Tile t of a unit is rows t, t + q, t + 2 q, … with q the NR-th part of the unit: NR streams that
 /// each go on for q rows. Neighbours would be NR streams in one page or two, which the processor's
@@ -252,9 +257,9 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
   constexpr bool kPairs = kByPairs<Family, W, kBlocked>;
   constexpr int NR = kDirectTileN<Family, W, MR, kBlocked>;
   const ChunkMap &map = problem.map;
-  const int64_t k = problem.desc.k;
-  const int64_t tailCount = k % kChunk;
-  alignas(64) W tails[NR][kChunk];
+  const int64_t k = problem.desc.k / kElements<W>; // of a row, in memory
+  const int64_t tailCount = k % (kChunk / kElements<W>);
+  alignas(64) W tails[NR][kChunk / kElements<W>];
   alignas(64) float sums[MR][kUnitRows];
   const float *rowScales[kUnitRows];
 
@@ -335,8 +340,8 @@ static void direct(ThreadPool &pool, const Problem &problem, const VI *x, int64_
   auto units = [&](int64_t begin, int64_t end) {
     for (int64_t u = begin; u < end; ++u) {
       const Panel panel = findPanel(problem, u, size);
-      if (problem.blocked)
-        directTiles<Family, W, true>(problem, x, rows, m0, panel);
+      if (kMayBlock<W> && problem.blocked)
+        directTiles<Family, W, kMayBlock<W>>(problem, x, rows, m0, panel);
       else
         directTiles<Family, W, false>(problem, x, rows, m0, panel);
     }
@@ -407,7 +412,7 @@ static void multiplyPanel(const Problem &problem, const PackedX &x, int64_t row,
   if constexpr (kBlocked)
     buildScaleTables(problem, panel, x.row + row, rows, ld, sums + kPanelRows * ld, rowScales);
 
-  const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;
+  const W *data = static_cast<const W *>(panel.part->data) + panel.row * k / kElements<W>;
   int64_t first = 0;
   do {
     const int64_t count = minOf(map.segmentChunks, map.chunks - first);
@@ -438,8 +443,8 @@ static void packed(ThreadPool &pool, const Problem &problem, const PackedX &x, i
       const int64_t count = minOf(splitRows, rows - row);
       if (count <= 0)
         continue;
-      if (problem.blocked)
-        multiplyPanel<Family, W, true>(problem, x, row, count, panel);
+      if (kMayBlock<W> && problem.blocked)
+        multiplyPanel<Family, W, kMayBlock<W>>(problem, x, row, count, panel);
       else
         multiplyPanel<Family, W, false>(problem, x, row, count, panel);
     }
@@ -503,6 +508,23 @@ static void runFma(ThreadPool &pool, const Problem &problem) {
   }
 }
 
+/// Weights in blocks, rounded to the type of x.
+template <typename B>
+static void runBlocks(ThreadPool &pool, const Problem &problem) {
+  switch (problem.desc.x_type) {
+  case OCTET_F32:
+    return run<FmaFamily, Rounded<B, F32>, F32>(pool, problem);
+  case OCTET_BF16:
+#if OCTET_SIMD_LEVEL == 2
+    return run<DotFamily, Rounded<B, BF16>, BF16>(pool, problem);
+#else
+    return run<FmaFamily, Rounded<B, BF16>, BF16>(pool, problem);
+#endif
+  case OCTET_F16:
+    return run<FmaFamily, Rounded<B, F16>, F16>(pool, problem);
+  }
+}
+
 #if OCTET_SIMD_LEVEL == 2
 template <typename W>
 static void runDot(ThreadPool &pool, const Problem &problem) {
@@ -538,6 +560,12 @@ void gemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *
     return runFma<F16>(pool, problem);
   case OCTET_E4M3:
     return runFma<E4M3>(pool, problem);
+  case OCTET_Q8_0:
+    return runBlocks<Q8_0>(pool, problem);
+  case OCTET_Q4_0:
+    return runBlocks<Q4_0>(pool, problem);
+  case OCTET_Q4_1:
+    return runBlocks<Q4_1>(pool, problem);
   }
 }
 
