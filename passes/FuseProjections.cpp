@@ -129,11 +129,7 @@ std::string findStructuralDifference(const Shards &shards) {
   auto name = [](model::LinearOp op) {
     return lastComponent(op.getModule()).str();
   };
-  auto elementType = [](Value value) {
-    if (auto type = dyn_cast<q::TensorType>(value.getType()))
-      return type.getElementType();
-    return cast<RankedTensorType>(value.getType()).getElementType();
-  };
+  auto elementType = [](Value value) { return q::getStorage(value.getType()); };
   auto scaleType = [](Value value) {
     auto type = dyn_cast<q::TensorType>(value.getType());
     return type ? type.getScaleType() : Type();
@@ -163,8 +159,37 @@ std::string findStructuralDifference(const Shards &shards) {
 }
 
 /// May these shards be one matrix? (C8, B3)
+/// A GGUF file has a type for each tensor and no list of modules: shards of
+/// different types are no mistake, and stay apart.
+std::string findPackingDifference(const Shards &shards) {
+  auto say = [](model::LinearOp op) {
+    auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
+    std::string stored = type && type.isGguf()
+                             ? type.getGgufName().str()
+                             : print(q::getStorage(op.getWeight().getType()));
+    return lastComponent(op.getModule()).str() + " is " + stored;
+  };
+  auto isPacked = [](model::LinearOp op) {
+    auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
+    return type && type.isGguf();
+  };
+  if (llvm::none_of(shards, isPacked))
+    return "";
+  std::string first = say(shards.front());
+  StringRef firstType = StringRef(first).rsplit(' ').second;
+  for (model::LinearOp op : shards) {
+    std::string text = say(op);
+    if (StringRef(text).rsplit(' ').second != firstType)
+      return first + " but " + text + " in the file";
+  }
+  return "";
+}
+
 FusionDecision decideFusion(const Shards &shards, bool unfuseMixed) {
   model::LinearOp first = shards.front();
+  if (std::string difference = findPackingDifference(shards);
+      !difference.empty())
+    return {Fusion::KeepApart, difference + "; its shards are not fused [C8]"};
   size_t quantized = llvm::count_if(shards, isQuantized);
   if (quantized && quantized < shards.size())
     return refuseUnless(unfuseMixed, describeMixed(shards),
@@ -206,10 +231,12 @@ Type fuseTypes(ArrayRef<Value> values) {
   for (Value value : values)
     rows.push_back(getRows(value.getType()));
   int64_t sum = llvm::sum_of(rows, int64_t(0));
+  // N and shards change together: neither fits the other alone.
   if (auto type = dyn_cast<q::TensorType>(values[0].getType()))
     return q::TensorType::get(type.getContext(), {sum, type.getK()},
                               type.getElementType(), type.getGranularity(),
-                              type.getScaleType(), rows);
+                              type.getScaleType(), rows, type.getOffset(),
+                              type.getLayout());
   auto type = cast<RankedTensorType>(values[0].getType());
   SmallVector<int64_t> shape(type.getShape());
   shape[0] = sum;

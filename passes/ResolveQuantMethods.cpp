@@ -170,7 +170,12 @@ ResolveQuantMethodsPass::decide(Operation *op, Value weight,
     return op->emitOpError() << "weight is not one model.weight of one module; "
                                 "methods are resolved before projections are "
                                 "fused [C11]";
-  if (isa<q::TensorType>(weight.getType()) || op->hasAttr("method"))
+  auto packed = dyn_cast<q::TensorType>(weight.getType());
+  if (packed && packed.isGguf() && !op->hasAttr("method")) {
+    decisions.push_back({op, source, {}, {}});
+    return success();
+  }
+  if (packed || op->hasAttr("method"))
     return op->emitOpError() << "has a method already [C11]";
   ModuleFacts facts = getFacts(op, source);
   const QuantConfig *quant = choices.quant ? &*choices.quant : nullptr;
@@ -208,10 +213,25 @@ void ResolveQuantMethodsPass::report(const Decision &decision) {
                                      "loading, one scale a channel [W10]";
 }
 
+/// What a GGUF file packs says itself how: the method is the file's, not a
+/// config's, and a weight only on every target (C2, B4).
+static std::pair<q::MethodAttr, q::ContractAttr>
+describeGguf(q::TensorType type) {
+  MLIRContext *context = type.getContext();
+  return {q::MethodAttr::get(context, "gguf", type.getGranularity(),
+                             type.getScaleType(), q::ActivationScheme::None),
+          q::ContractAttr::get(context, type.getGranularity(),
+                               type.getScaleType(), q::GranularityAttr(),
+                               /*isStatic=*/false, /*ue8m0=*/false)};
+}
+
 void ResolveQuantMethodsPass::rewrite(Decision &decision) {
   MLIRContext *context = &getContext();
   q::MethodAttr method = toAttr(decision.method, context);
   q::ContractAttr contract = toAttr(decision.contract, context);
+  auto packed = dyn_cast<q::TensorType>(decision.weight.getResult().getType());
+  if (packed)
+    std::tie(method, contract) = describeGguf(packed);
   if (auto linear = dyn_cast<model::LinearOp>(decision.op)) {
     linear.setMethodAttr(method);
     linear.setContractAttr(contract);
@@ -219,6 +239,10 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision) {
     auto lmHead = cast<model::LmHeadOp>(decision.op);
     lmHead.setMethodAttr(method);
     lmHead.setContractAttr(contract);
+  }
+  if (packed) {
+    ++numQuantized;
+    return; // of its type since the import
   }
   if (!decision.method.quantized) {
     ++numUnquantized;
@@ -247,7 +271,7 @@ void ResolveQuantMethodsPass::runOnOperation() {
     return signalPassFailure();
   }
 
-  SmallVector<Decision> decisions;
+  SmallVector<Decision, 0> decisions;
   bool refused = false;
   module.walk([&](Operation *op) {
     if (auto linear = dyn_cast<model::LinearOp>(op))

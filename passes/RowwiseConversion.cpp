@@ -98,8 +98,12 @@ Value RowKernel::read(Value operand, Access how, Value index) {
   access.push_back(kernel::AccessAttr::get(op->getContext(), how));
   if (how == Access::Indexed)
     indices.push_back(index);
-  auto type = cast<RankedTensorType>(operand.getType());
-  int64_t width = type.getRank() == 0 ? 1 : type.getShape().back();
+  int64_t width = 1;
+  if (auto packed = dyn_cast<q::TensorType>(operand.getType()))
+    width = packed.getK();
+  else if (auto type = cast<RankedTensorType>(operand.getType());
+           type.getRank() > 0)
+    width = type.getShape().back();
   return region.addArgument(row(width), loc);
 }
 
@@ -136,9 +140,10 @@ bool RowKernel::isExact(Value x, Type element) const {
   while (auto slice = x.getDefiningOp<kernel::SliceOp>())
     x = slice.getInput();
   auto argument = dyn_cast<BlockArgument>(x);
-  return argument &&
-         cast<RankedTensorType>(inputs[argument.getArgNumber()].getType())
-                 .getElementType() == element;
+  auto type = argument ? dyn_cast<RankedTensorType>(
+                             inputs[argument.getArgNumber()].getType())
+                       : RankedTensorType();
+  return type && type.getElementType() == element;
 }
 
 Value RowKernel::round(Value x, Type type) {

@@ -136,6 +136,19 @@ static const GemmKernel kGemmKernels[] = {
                str(p.input);
        return why;
      }},
+    {"cpu.gguf_gemm", "B4",
+     [](const Product &p) -> std::string {
+       if (!p.qWeight || !p.qWeight.isGguf())
+         return "it needs a weight in layout gguf, this one is " +
+                str(p.weight);
+       if (p.qWeight.getShardRows().size() > kMaxShards)
+         return llvm::formatv(
+             "it joins at most {0} shards, this weight has {1}", kMaxShards,
+             p.qWeight.getShardRows().size());
+       if (p.qInput)
+         return "it reads a plain input, this one is " + str(p.input);
+       return "";
+     }},
     {"cpu.fp8_weight_only_gemm", "B4",
      [](const Product &p) -> std::string {
        std::string why = rejectCommon(p);

@@ -108,9 +108,10 @@ static std::string planQuantize(StringRef subject, q::ContractAttr contract,
       shards.push_back(cast<RankedTensorType>(part.type).getDimSize(0));
   MLIRContext *context = contract.getContext();
   plan.quantize = true;
-  plan.type = q::TensorType::get(
-      context, plain.getShape(), Float8E4M3FNType::get(context),
-      contract.getWeight(), contract.getScale(), shards);
+  plan.type = q::TensorType::get(context, plain.getShape(),
+                                 Float8E4M3FNType::get(context),
+                                 contract.getWeight(), contract.getScale(),
+                                 shards, q::Offset::None, q::Layout::Plain);
   return "";
 }
 
@@ -124,7 +125,12 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
     auto stored = cast<q::StoredAttr>(entry);
     std::string subject = nameModule(pathAttr.getValue(), op.getLayer());
     RankedTensorType type = stored.getTensor(op.getName());
-    PartPlan part{pathAttr, StringAttr(), type};
+    PartPlan part{pathAttr, StringAttr(), stored.getTensorType(op.getName())};
+    part.headRows = stored.getHeadRows();
+    if (part.type && isa<q::TensorType>(part.type)) {
+      plan.parts.push_back(part); // holds its scales; the op verified the type
+      continue;
+    }
     if (!type)
       plan.problem = subject + ": no '" + op.getName().str() +
                      "' in the checkpoint; expected " +
@@ -145,6 +151,8 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
                        ? fused.getValue()
                        : plan.parts[0].path.getValue();
   std::string subject = nameModule(path, op.getLayer());
+  if (quantized && quantized.isGguf())
+    return plan; // read by kernels as it is stored
   if (quantized)
     plan.problem = planRewrite(subject, contract, plan);
   else if (contract && contract.isQuantized())
@@ -199,9 +207,13 @@ Value octet::emitWeight(OpBuilder &builder, Location loc,
                         const WeightPlan &plan, Value index) {
   SmallVector<Value> values;
   for (const PartPlan &part : plan.parts) {
-    Value value = q::LoadOp::create(builder, loc, part.type, part.path, index,
-                                    plan.name, part.scale, part.scaleShape);
-    if (part.scale)
+    IntegerAttr headRows;
+    if (part.headRows)
+      headRows = builder.getI64IntegerAttr(part.headRows);
+    Value value =
+        q::LoadOp::create(builder, loc, part.type, part.path, index, plan.name,
+                          part.scale, part.scaleShape, headRows);
+    if (isa<q::TensorType>(part.type))
       q::CheckScalesOp::create(builder, loc, value);
     if (plan.convertScales) {
       auto type = cast<q::TensorType>(part.type);
@@ -243,7 +255,7 @@ Value octet::emitInputScale(OpBuilder &builder, Location loc,
                                        index,
                                        builder.getStringAttr("input_scale"),
                                        /*scale=*/StringAttr(),
-                                       /*scale_shape=*/{}));
+                                       /*scale_shape=*/{}, /*head_rows=*/{}));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   return q::MaxOp::create(builder, loc, type, values);
 }
@@ -264,7 +276,7 @@ SmallVector<Value> octet::emitKvScales(OpBuilder &builder, Location loc,
     return q::LoadOp::create(builder, loc, stored.getTensor(name),
                              builder.getStringAttr(module), index,
                              builder.getStringAttr(last), StringAttr(),
-                             /*scale_shape=*/{});
+                             /*scale_shape=*/{}, /*head_rows=*/{});
   };
   KvScaleNames names = findKvScales(stored);
   Value k = load(names.k), v = load(names.v);

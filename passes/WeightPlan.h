@@ -26,6 +26,7 @@ struct PartPlan {
   mlir::Type type;        ///< as stored
   /// Of the scale as stored, where the type implies another (W2); else null.
   mlir::DenseI64ArrayAttr scaleShape = {};
+  int64_t headRows = 0; ///< W16
 };
 
 /// From what is stored to what the contract asks for.

@@ -32,7 +32,8 @@ def Kernel_RowwiseOp : Kernel_Op<"rowwise", [AttrSizedOperandSegments, IsolatedF
   let description = [{
     The region computes one row; rows never see each other (B5). Its arguments are the operands' rows as f32 (`tensor<Kxf32>`; loads widen
     exactly): of a `row` operand `[rows, K]` row i, of a `uniform` operand `[K]` (or a scalar) the whole of it, of an `indexed`
-    operand `[R, K]` row `index[i]`, its index being the next of `indices` (`tensor<?xi32>`, one a row of the domain).
+    operand `[R, K]` row `index[i]`, its index being the next of `indices` (`tensor<?xi32>`, one a row of the domain). An `indexed` operand may
+    be a table as a GGUF file packs it (`layout = gguf`): scale * code, plus the minimum, in f32.
 
     It yields one value a destination, in order: first the results (before plan-buffers) or `outs` (after), then, with a `cache`, the key and
     the value that go to row `slots[i]` of it. An f32 row that goes to a BF16 or F16 destination has been through `kernel.round`; a row of

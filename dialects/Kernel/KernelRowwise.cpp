@@ -152,13 +152,18 @@ void RowwiseOp::print(OpAsmPrinter &printer) {
 /// it cannot be read so.
 static std::optional<RankedTensorType> getArgumentType(Type operand,
                                                        Access access) {
-  auto type = dyn_cast<RankedTensorType>(getValueType(operand));
-  if (!type || !q::isPlainFloat(type.getElementType()))
-    return std::nullopt;
   auto row = [&](int64_t width) {
     return RankedTensorType::get({width},
                                  Float32Type::get(operand.getContext()));
   };
+  // Loads widen what a GGUF file packs, too.
+  auto packed = dyn_cast<q::TensorType>(getValueType(operand));
+  if (packed && packed.isGguf() && packed.getRank() == 2 &&
+      access == Access::Indexed)
+    return row(packed.getK());
+  auto type = dyn_cast<RankedTensorType>(getValueType(operand));
+  if (!type || !q::isPlainFloat(type.getElementType()))
+    return std::nullopt;
   if (access == Access::Uniform) {
     if (!type.hasStaticShape() || type.getRank() > 1)
       return std::nullopt;

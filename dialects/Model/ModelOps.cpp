@@ -105,6 +105,13 @@ LogicalResult FieldOp::verify() {
   return verifyIndices(*this, name, type);
 }
 
+/// What is stored as a plain tensor of its shape.
+static RankedTensorType plainStored(Type type) {
+  if (auto packed = dyn_cast_or_null<q::TensorType>(type))
+    return packed.getDataTensorType();
+  return dyn_cast_or_null<RankedTensorType>(type);
+}
+
 LogicalResult WeightOp::verify() {
   if (getPaths().empty())
     return emitOpError() << "has no module path";
@@ -133,23 +140,29 @@ LogicalResult WeightOp::verify() {
   int64_t rows = 0;
   for (auto [i, entry] :
        llvm::enumerate(getStored().getAsRange<q::StoredAttr>())) {
-    RankedTensorType stored = entry.getTensor(getName());
+    StringRef path = cast<StringAttr>(getPaths()[i]);
+    Type type = entry.getTensorType(getName());
+    // What holds its scales itself is read as it is stored.
+    if (auto packed = dyn_cast_or_null<q::TensorType>(type);
+        packed && (!quantized || packed != quantized.withShards({}).withShape(
+                                               packed.getShape())))
+      return emitOpError() << "result is " << getResult().getType() << ", "
+                           << quoteName(path) << " stores " << packed
+                           << " [C13]";
+    RankedTensorType stored = plainStored(type);
     if (!stored)
       return success(); // another name, such as a packed weight's
-    StringRef path = cast<StringAttr>(getPaths()[i]);
     if (stored.getRank() != int64_t(shape.size()) || stored.getRank() == 0 ||
         stored.getShape().drop_front() != shape.drop_front() ||
         (!quantized &&
          stored.getElementType() != plainType(getResult()).getElementType()))
       return emitOpError() << "result is " << getResult().getType() << ", "
-                           << quoteName(path) << " stores " << stored
-                           << " [C13]";
+                           << quoteName(path) << " stores " << type << " [C13]";
     if (quantized && quantized.getRank() == 2 &&
         quantized.getShardRows()[i] != stored.getDimSize(0))
       return emitOpError() << "shard " << i << " has "
                            << quantized.getShardRows()[i] << " rows, "
-                           << quoteName(path) << " stores " << stored
-                           << " [C13]";
+                           << quoteName(path) << " stores " << type << " [C13]";
     std::optional<int64_t> sum = checkedAdd(rows, stored.getDimSize(0));
     if (!sum)
       return emitOpError() << "the rows do not fit an int64_t";
@@ -188,16 +201,22 @@ LogicalResult RopeTableOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult EmbeddingOp::verify() {
-  RankedTensorType ids = plainType(getIds()), weight = plainType(getWeight());
+  RankedTensorType ids = plainType(getIds());
   RankedTensorType result = plainType(getResult());
   if (failed(verifyIndices(*this, "ids", ids)) ||
       failed(verifyRows(*this, "result", result)))
     return failure();
-  if (weight.getRank() != 2 || !weight.hasStaticShape() ||
-      !q::isPlainFloat(weight.getElementType()))
-    return emitOpError() << "table is " << weight
-                         << ", expected a matrix in f32, bf16 or f16: an "
-                            "embedding is never quantised [P1]";
+  Type table = getWeight().getType();
+  auto packed = dyn_cast<q::TensorType>(table);
+  bool isPacked = packed && packed.isGguf();
+  RankedTensorType weight =
+      isPacked ? packed.getDataTensorType() : dyn_cast<RankedTensorType>(table);
+  if (!weight || weight.getRank() != 2 || !weight.hasStaticShape() ||
+      !(isPacked || q::isPlainFloat(weight.getElementType())))
+    return emitOpError() << "table is " << table
+                         << ", expected a matrix in f32, bf16 or f16, or as a "
+                            "GGUF file packs it: an embedding is never "
+                            "quantised [P1]";
   if (weight.getDimSize(1) != result.getDimSize(1))
     return emitOpError() << "rows of the table have " << weight.getDimSize(1)
                          << " values, the result has " << result.getDimSize(1);

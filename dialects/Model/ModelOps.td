@@ -79,13 +79,14 @@ def Model_RopeTableOp : Model_Op<"rope_table", [Pure]> {
 def Model_EmbeddingOp : Model_Op<"embedding", [Pure]> {
   let summary = "Rows of the embedding table";
   let description = [{
-    `y[t] = w[ids[t]]` (P1); rounded to the activation dtype, never quantised.
+    `y[t] = w[ids[t]]` (P1); rounded to the activation dtype, never quantised. A table that a GGUF file packs stays as it is stored, and the rows
+    that are read are widened in FP32.
 
     ```mlir
     %h = model.embedding %ids, %w : tensor<?xi32>, tensor<256x64xbf16> -> tensor<?x64xbf16>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$ids, Model_Plain:$weight);
+  let arguments = (ins AnyRankedTensor:$ids, Model_Weight:$weight);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = "$ids `,` $weight attr-dict `:` type($ids) `,` type($weight) `->` type($result)";
   let hasVerifier = 1;

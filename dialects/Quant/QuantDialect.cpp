@@ -43,6 +43,10 @@ GranularityAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (blockN <= 0 || blockK <= 0)
       return emitError() << "block is " << blockN << "x" << blockK
                          << ", both sides are at least 1 [W1]";
+  } else if (kind == GranularityKind::Group) {
+    if (blockN != 1 || blockK <= 0)
+      return emitError() << "a group of " << blockK
+                         << " elements, expected at least 1 [W1]";
   } else if (blockN != 0 || blockK != 0) {
     return emitError() << "only a block granularity has sides, "
                        << stringifyGranularityKind(kind) << " has " << blockN
@@ -55,13 +59,14 @@ FailureOr<GranularityAttr> GranularityAttr::parseBare(AsmParser &parser) {
   SMLoc loc = parser.getCurrentLocation();
   StringRef word;
   if (failed(parser.parseOptionalKeyword(&word)))
-    return parser.emitError(loc, "expected per_tensor, per_channel, per_token "
-                                 "or block<NxK>");
+    return parser.emitError(loc, "expected per_tensor, per_channel, per_token, "
+                                 "block<NxK> or group<K>");
   std::optional<GranularityKind> kind = symbolizeGranularityKind(word);
   if (!kind)
     return parser.emitError(loc)
            << "unknown granularity '" << word
-           << "', expected per_tensor, per_channel, per_token or block<NxK>";
+           << "', expected per_tensor, per_channel, per_token, block<NxK> or "
+              "group<K>";
   SmallVector<int64_t, 2> sides = {0, 0};
   if (*kind == GranularityKind::Block) {
     sides.clear();
@@ -76,6 +81,11 @@ FailureOr<GranularityAttr> GranularityAttr::parseBare(AsmParser &parser) {
              << "a block has two sides, this one " << sides.size();
     if (parser.parseGreater())
       return failure();
+  } else if (*kind == GranularityKind::Group) {
+    sides[0] = 1;
+    if (parser.parseLess() || parser.parseInteger(sides[1]) ||
+        parser.parseGreater())
+      return failure();
   }
   auto attr = GranularityAttr::getChecked([&] { return parser.emitError(loc); },
                                           parser.getContext(), *kind, sides[0],
@@ -89,6 +99,8 @@ void GranularityAttr::printBare(AsmPrinter &printer) const {
   printer << stringifyGranularityKind(getKind());
   if (isBlock())
     printer << '<' << getBlockN() << 'x' << getBlockK() << '>';
+  if (isGroup())
+    printer << '<' << getBlockK() << '>';
 }
 
 Attribute GranularityAttr::parse(AsmParser &parser, Type) {
@@ -110,16 +122,28 @@ void GranularityAttr::print(AsmPrinter &printer) const {
 // StoredAttr
 //===----------------------------------------------------------------------===//
 
-RankedTensorType StoredAttr::getTensor(StringRef name) const {
+Type StoredAttr::getTensorType(StringRef name) const {
   auto type = getTensors().getAs<TypeAttr>(name);
-  return type ? dyn_cast<RankedTensorType>(type.getValue())
-              : RankedTensorType();
+  return type ? type.getValue() : Type();
+}
+
+RankedTensorType StoredAttr::getTensor(StringRef name) const {
+  return dyn_cast_or_null<RankedTensorType>(getTensorType(name));
 }
 
 LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                 DictionaryAttr tensors, StringRef declared) {
+                                 DictionaryAttr tensors, StringRef declared,
+                                 int64_t headRows) {
+  if (headRows < 0 || headRows % 2)
+    return emitError() << "head_rows is " << headRows
+                       << ", a head has an even number of rows [W16]";
   for (NamedAttribute entry : tensors) {
     auto type = dyn_cast<TypeAttr>(entry.getValue());
+    auto packed =
+        type ? dyn_cast<q::TensorType>(type.getValue()) : q::TensorType();
+    if (packed && packed.isGguf() && packed.getShards().empty() &&
+        !llvm::any_of(packed.getShape(), ShapedType::isDynamic))
+      continue;
     if (!type || !isa<RankedTensorType>(type.getValue()))
       return emitError() << "'" << entry.getName().getValue() << "' is "
                          << entry.getValue() << ", expected a tensor type";
@@ -172,12 +196,13 @@ LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (name == "unquantized")
     return emitError() << "an unquantized method has a quantised weight [C11]";
   if (weight.getKind() == GranularityKind::PerToken)
-    return emitError() << "a weight's scales are per_tensor, per_channel or "
-                          "block, not per_token [W1]";
+    return emitError() << "a weight's scales are per_tensor, per_channel, "
+                          "block or group, not per_token [W1]";
   if (failed(verifyScaleType(emitError, scale)))
     return failure();
   // One static scale cannot describe activations that are quantised by group.
-  if (weight.isBlock() && activation == ActivationScheme::Static)
+  if ((weight.isBlock() || weight.isGroup()) &&
+      activation == ActivationScheme::Static)
     return emitError() << "a block-quantised weight needs a dynamic "
                           "activation scheme, not static [C5]";
   return success();
@@ -250,8 +275,8 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return success();
   }
   if (weight.getKind() == GranularityKind::PerToken)
-    return emitError() << "a weight's scales are per_tensor, per_channel or "
-                          "block, not per_token [W1]";
+    return emitError() << "a weight's scales are per_tensor, per_channel, "
+                          "block or group, not per_token [W1]";
   if (failed(verifyScaleType(emitError, scale)))
     return failure();
   if (!activation) {
@@ -263,6 +288,9 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (activation.getKind() == GranularityKind::PerChannel)
     return emitError() << "an activation's scales are per_tensor, per_token "
                           "or block, not per_channel [P3]";
+  if (weight.isGroup() || activation.isGroup())
+    return emitError() << "integers in groups are weights only; an activation "
+                          "beside them is not quantised [B4]";
   if (isStatic != (activation.getKind() == GranularityKind::PerTensor))
     return emitError() << "a static activation scale and per_tensor come "
                           "together: one scale of a whole step would make "

@@ -34,7 +34,7 @@ bool isScalarTensor(mlir::Type type);
 /// A type of activations and plain weights: f32, bf16 or f16.
 bool isPlainFloat(mlir::Type type);
 
-/// A type that codes may have: an FP8 format of checkpoints (N1, N8) or i8.
+/// A type that codes may have: an FP8 format of checkpoints (N1, N8), i8 or i4.
 bool isStorageType(mlir::Type type);
 
 /// A type that scales may have: f32, bf16, f16 or f8E8M0FNU (W1, N4).
@@ -44,7 +44,10 @@ bool isScaleType(mlir::Type type);
 mlir::LogicalResult verifyModulePath(mlir::Operation *op, llvm::StringRef path,
                                      bool hasIndex);
 
-/// Bytes of one element of a storage or scale type.
+/// The element type of a plain or quantised tensor.
+mlir::Type getStorage(mlir::Type tensor);
+
+/// Bytes of one element of a storage or scale type; i4 has none.
 int64_t getElementBytes(mlir::Type elementType);
 
 } // namespace octet::q

@@ -44,6 +44,9 @@ static LogicalResult verifyPlainSide(Operation *op, StringRef what,
 static LogicalResult verifyParts(Operation *op, q::TensorType type,
                                  RankedTensorType data,
                                  RankedTensorType scale) {
+  if (type.isGguf())
+    return op->emitOpError() << type << " holds codes and scales in one tensor "
+                             << "and has no parts [W1]";
   if (data != type.getDataTensorType())
     return op->emitOpError() << "data is " << data << ", the type implies "
                              << type.getDataTensorType() << " [W1]";
@@ -208,10 +211,23 @@ LogicalResult LoadOp::verify() {
     return emitOpError() << "result is " << type
                          << ", a stored tensor has a static shape";
   auto quantized = dyn_cast<q::TensorType>(type);
-  if (bool(quantized) != getScale().has_value())
+  bool hasScale = quantized && !quantized.isGguf();
+  if (hasScale != getScale().has_value())
     return emitOpError() << "result is " << type
-                         << (quantized ? ", expected the name of its scale [W2]"
-                                       : ", which has no scale [W2]");
+                         << (hasScale ? ", expected the name of its scale [W2]"
+                             : quantized
+                                 ? ", which holds its scales itself [W2]"
+                                 : ", which has no scale [W2]");
+  if (std::optional<uint64_t> rows = getHeadRows()) {
+    ArrayRef<int64_t> shape = quantized
+                                  ? quantized.getShape()
+                                  : cast<RankedTensorType>(type).getShape();
+    if (int64_t(*rows) < 2 || *rows % 2 || shape.empty() || shape.size() > 2 ||
+        shape[0] % int64_t(*rows))
+      return emitOpError() << "result is " << type
+                           << ", which is not made of heads of "
+                           << int64_t(*rows) << " rows [W16]";
+  }
   if (std::optional<ArrayRef<int64_t>> shape = getScaleShape()) {
     std::optional<int64_t> stored = checkedProduct(*shape);
     int64_t implied =
@@ -281,6 +297,8 @@ static LogicalResult verifyQuantizedConcat(ConcatOp op, q::TensorType result) {
     if (type.getElementType() != result.getElementType() ||
         type.getGranularity() != result.getGranularity() ||
         type.getScaleType() != result.getScaleType() ||
+        type.getOffset() != result.getOffset() ||
+        type.getLayout() != result.getLayout() ||
         type.getShape().drop_back(2) != result.getShape().drop_back(2))
       return op.emitOpError()
              << "input " << i << " is " << type << ", the result is " << result

@@ -144,19 +144,22 @@ def Q_LoadOp : Q_Op<"load", []> {
   let summary = "A tensor of the checkpoint, with its scales";
   let description = [{
     `path` is a module path in which `{l}` stands for the index operand; `weight` is the last component of the tensor's name and `scale` that of
-    its scale (W2), present exactly if the result is quantised. The result has the types that are stored. A scale that is stored in another shape of
+    its scale (W2), present exactly if the result is quantised and does not hold its scales itself (`layout = gguf`). The result has the types that
+    are stored; elements in blocks that no kernel reads (GGUF's Q4_K) are f32. `head_rows` undoes the file's order of the rows of a head: row 2 i + j of
+    it is row j * head_rows / 2 + i (W16). A scale that is stored in another shape of
     the same elements than the type implies (`[]`, `[N]`, `[a, 1, b, 1]`) has it in `scale_shape` (W1, W2).
 
     ```mlir
     %w = q.load "model.layers.{l}.self_attn.o_proj"[%l] weight "weight" scale "weight_scale_inv" : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
     %s = q.load "model.layers.{l}.self_attn.o_proj"[%l] weight "input_scale" : tensor<f32>
     %g = q.load "model.norm" weight "weight" : tensor<256xbf16>
+    %q = q.load "model.layers.{l}.self_attn.q_proj"[%l] weight "weight" head_rows 64 : !q.tensor<576x576xi4, group<32>, f16, layout = gguf>
     ```
   }];
   let arguments = (ins StrAttr:$path, Optional<Index>:$index, StrAttr:$weight, OptionalAttr<StrAttr>:$scale,
-                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape);
+                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape, OptionalAttr<I64Attr>:$head_rows);
   let results = (outs Q_AnyTensor:$result);
-  let assemblyFormat = "$path (`[` $index^ `]`)? `weight` $weight (`scale` $scale^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$path (`[` $index^ `]`)? `weight` $weight (`scale` $scale^)? (`head_rows` $head_rows^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -164,6 +167,7 @@ def Q_CheckScalesOp : Q_Op<"check_scales", []> {
   let summary = "Refuse scales that cannot be";
   let description = [{
     Ends loading with an error that names the tensor and the index if a scale is NaN, infinite, negative, or zero where its block holds a value (W6).
+    In `layout = gguf` a scale may have any sign and be zero, and minimums are finite too.
 
     ```mlir
     q.check_scales %w : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>

@@ -42,11 +42,18 @@ static bool isFloat8(Type type) {
 }
 
 bool octet::q::isStorageType(Type type) {
-  return isFloat8(type) || type.isSignlessInteger(8);
+  return isFloat8(type) || type.isSignlessInteger(8) ||
+         type.isSignlessInteger(4);
 }
 
 bool octet::q::isScaleType(Type type) {
   return isa<Float32Type, BFloat16Type, Float16Type, Float8E8M0FNUType>(type);
+}
+
+Type octet::q::getStorage(Type tensor) {
+  if (auto quantized = dyn_cast<q::TensorType>(tensor))
+    return quantized.getElementType();
+  return cast<RankedTensorType>(tensor).getElementType();
 }
 
 int64_t octet::q::getElementBytes(Type elementType) {
@@ -57,6 +64,24 @@ int64_t octet::q::getElementBytes(Type elementType) {
 //===----------------------------------------------------------------------===//
 // q::TensorType
 //===----------------------------------------------------------------------===//
+
+namespace {
+/// A type of GGUF that is multiplied as it is.
+struct GgufFormat {
+  StringRef name;
+  unsigned bits;
+  Offset offset;
+};
+} // namespace
+
+/// Elements along K of one of its groups.
+static constexpr int64_t kGgufGroup = 32;
+
+static constexpr GgufFormat kGgufFormats[] = {
+    {"Q8_0", 8, Offset::None},
+    {"Q4_0", 4, Offset::None},
+    {"Q4_1", 4, Offset::Minimums},
+};
 
 /// The one place that knows how many scales a type has (W1, W5b). Sides were
 /// checked: the sum of the blocks of all shards is at most the sum of rows.
@@ -72,6 +97,9 @@ static SmallVector<int64_t> deriveScaleShape(ArrayRef<int64_t> shape,
   case GranularityKind::PerChannel:
   case GranularityKind::PerToken:
     scale.append({n, 1});
+    return scale;
+  case GranularityKind::Group:
+    scale.append({n, cdiv(k, granularity.getBlockK())});
     return scale;
   case GranularityKind::Block: {
     int64_t rows = 0;
@@ -104,35 +132,71 @@ RankedTensorType q::TensorType::getDataTensorType() const {
   return RankedTensorType::get(getShape(), getElementType());
 }
 
+/// Bytes of codes, scales and offsets of sides that were checked, or nothing.
+static std::optional<int64_t> countBytes(ArrayRef<int64_t> shape,
+                                         Type elementType,
+                                         ArrayRef<int64_t> scaleShape,
+                                         Type scaleType, Offset offset) {
+  std::optional<int64_t> codes = checkedProduct(shape);
+  std::optional<int64_t> bits =
+      codes ? checkedMul(*codes, elementType.getIntOrFloatBitWidth())
+            : std::nullopt;
+  std::optional<int64_t> scales = checkedProduct(scaleShape);
+  std::optional<int64_t> scaleBytes =
+      scales ? checkedMul(*scales, getElementBytes(scaleType) *
+                                       (offset == Offset::None ? 1 : 2))
+             : std::nullopt;
+  if (!bits || !scaleBytes)
+    return std::nullopt;
+  return checkedAdd(cdiv(*bits, 8), *scaleBytes);
+}
+
 int64_t q::TensorType::getBytes() const {
   assert(!llvm::any_of(getShape(), ShapedType::isDynamic) &&
          "bytes of a type without a size");
   // The verifier refused a type for which this overflows.
-  int64_t codes = *checkedProduct(getShape());
-  int64_t scales = *checkedProduct(getScaleShape());
-  return codes * getElementBytes(getElementType()) +
-         scales * getElementBytes(getScaleType());
+  return *countBytes(getShape(), getElementType(), getScaleShape(),
+                     getScaleType(), getOffset());
+}
+
+StringRef q::TensorType::getGgufName() const {
+  for (const GgufFormat &format : kGgufFormats)
+    if (isGguf() && getElementType().isInteger(format.bits) &&
+        getOffset() == format.offset)
+      return format.name;
+  return "";
+}
+
+q::TensorType q::TensorType::getGguf(MLIRContext *context, StringRef name,
+                                     ArrayRef<int64_t> shape) {
+  for (const GgufFormat &format : kGgufFormats)
+    if (format.name == name)
+      return get(
+          context, shape, IntegerType::get(context, format.bits),
+          GranularityAttr::get(context, GranularityKind::Group, 1, kGgufGroup),
+          Float16Type::get(context), {}, format.offset, Layout::Gguf);
+  return {};
 }
 
 q::TensorType q::TensorType::withShape(ArrayRef<int64_t> shape) const {
   return get(getContext(), shape, getElementType(), getGranularity(),
-             getScaleType(), getShards());
+             getScaleType(), getShards(), getOffset(), getLayout());
 }
 q::TensorType q::TensorType::withScaleType(Type scaleType) const {
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             scaleType, getShards());
+             scaleType, getShards(), getOffset(), getLayout());
 }
 q::TensorType
 q::TensorType::withGranularity(GranularityAttr granularity) const {
   return get(getContext(), getShape(), getElementType(), granularity,
-             getScaleType(), getShards());
+             getScaleType(), getShards(), getOffset(), getLayout());
 }
 q::TensorType q::TensorType::withShards(ArrayRef<int64_t> shards) const {
   // A matrix of one shard is an unfused one, and has one spelling.
   if (shards.size() == 1)
     shards = {};
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             getScaleType(), shards);
+             getScaleType(), shards, getOffset(), getLayout());
 }
 
 /// The shards are positive and add up to N (W5b).
@@ -166,24 +230,62 @@ static LogicalResult verifyShards(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-/// Codes and scales together have a size that fits.
-static bool fitsInBytes(ArrayRef<int64_t> shape, int64_t elementBytes,
-                        int64_t &total) {
-  std::optional<int64_t> count = checkedProduct(shape);
-  std::optional<int64_t> bytes =
-      count ? checkedMul(*count, elementBytes) : std::nullopt;
-  std::optional<int64_t> sum = bytes ? checkedAdd(total, *bytes) : std::nullopt;
-  if (!sum)
-    return false;
-  total = *sum;
-  return true;
+/// Integers in groups, and what may stand beside their scales.
+static LogicalResult verifyGroups(function_ref<InFlightDiagnostic()> emitError,
+                                  Type elementType, GranularityAttr granularity,
+                                  Offset offset, Layout layout) {
+  bool isGroup = granularity.isGroup();
+  if (isGroup && isFloat8(elementType))
+    return emitError() << "group granularity on " << elementType
+                       << ", expected i8 or i4 codes; FP8 ones have block<1x"
+                       << granularity.getBlockK() << "> [W1]";
+  if (elementType.isInteger(4) && layout == Layout::Plain)
+    return emitError() << "i4 codes without a layout, which says how two of "
+                          "them share a byte; expected layout = gguf [W1]";
+  if (isGroup && layout == Layout::Plain)
+    return emitError() << "group granularity without a layout, expected "
+                          "layout = gguf [W1]";
+  if (offset != Offset::None && !isGroup)
+    return emitError() << stringifyOffset(offset)
+                       << " belong to groups of integers, the granularity is "
+                       << stringifyGranularityKind(granularity.getKind())
+                       << " [W1]";
+  return success();
+}
+
+/// Q8_0, Q4_0 or Q4_1, in whole groups.
+static LogicalResult verifyGguf(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> shape, Type elementType,
+                                GranularityAttr granularity, Type scaleType,
+                                Offset offset) {
+  if (!granularity.isGroup() || granularity.getBlockK() != kGgufGroup ||
+      !scaleType.isF16())
+    return emitError() << "layout gguf has group<" << kGgufGroup
+                       << "> with f16 scales, this is "
+                       << stringifyGranularityKind(granularity.getKind()) << '<'
+                       << granularity.getBlockN() << 'x'
+                       << granularity.getBlockK() << "> with " << scaleType
+                       << " [W1]";
+  bool isKnown = llvm::any_of(kGgufFormats, [&](const GgufFormat &format) {
+    return elementType.isInteger(format.bits) && offset == format.offset;
+  });
+  if (!isKnown)
+    return emitError() << "layout gguf holds i8 codes, i4 codes or i4 codes "
+                          "with minimums, not "
+                       << elementType << " with " << stringifyOffset(offset)
+                       << " [W1]";
+  if (shape.back() % kGgufGroup)
+    return emitError() << "K is " << shape.back()
+                       << ", layout gguf has whole groups of " << kGgufGroup
+                       << " [W1]";
+  return success();
 }
 
 LogicalResult
 q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
                       ArrayRef<int64_t> shape, Type elementType,
                       GranularityAttr granularity, Type scaleType,
-                      ArrayRef<int64_t> shards) {
+                      ArrayRef<int64_t> shards, Offset offset, Layout layout) {
   if (shape.size() != 2 && shape.size() != 3)
     return emitError() << "rank is " << shape.size()
                        << ", expected 2 (rows, K) or 3 (experts, rows, K) "
@@ -191,7 +293,7 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!isStorageType(elementType))
     return emitError() << "storage type is " << elementType
                        << ", expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, "
-                          "f8E5M2FNUZ or i8 [N1]";
+                          "f8E5M2FNUZ, i8 or i4 [N1]";
   if (!granularity)
     return emitError() << "a quantised tensor has a granularity [W1]";
   if (!isScaleType(scaleType))
@@ -200,6 +302,8 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (granularity.isBlock() && !isFloat8(elementType))
     return emitError() << "block granularity on " << elementType
                        << ", expected an FP8 storage type [W1]";
+  if (failed(verifyGroups(emitError, elementType, granularity, offset, layout)))
+    return failure();
   SmallVector<int64_t> dims(shape);
   for (auto [i, dim] : llvm::enumerate(shape)) {
     if (ShapedType::isDynamic(dim)) {
@@ -218,12 +322,66 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
   SmallVector<int64_t> shardRows(shards);
   if (shards.empty())
     shardRows.push_back(dims[dims.size() - 2]);
-  int64_t total = 0;
-  if (!fitsInBytes(dims, getElementBytes(elementType), total) ||
-      !fitsInBytes(deriveScaleShape(dims, granularity, shardRows),
-                   getElementBytes(scaleType), total))
+  if (!countBytes(dims, elementType,
+                  deriveScaleShape(dims, granularity, shardRows), scaleType,
+                  offset))
     return emitError() << "codes and scales have more bytes than an int64_t "
                           "holds";
+  if (layout == Layout::Gguf)
+    return verifyGguf(emitError, shape, elementType, granularity, scaleType,
+                      offset);
+  return success();
+}
+
+/// `[` int, … `]` of shards.
+static ParseResult parseShards(AsmParser &parser,
+                               SmallVectorImpl<int64_t> &shards) {
+  auto parseShard = [&] { return parser.parseInteger(shards.emplace_back()); };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseShard))
+    return failure();
+  if (shards.empty())
+    return parser.emitError(loc) << "shards is empty, a matrix that is not "
+                                    "fused has none [W5b]";
+  return success();
+}
+
+/// The fields behind the scale type, each at most once and in order.
+static ParseResult parseTail(AsmParser &parser,
+                             SmallVectorImpl<int64_t> &shards, Offset &offset,
+                             Layout &layout) {
+  int last = 0;
+  while (succeeded(parser.parseOptionalComma())) {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef word;
+    if (parser.parseKeyword(&word))
+      return failure();
+    int place = word == stringifyOffset(Offset::Minimums) ? 1
+                : word == "shards"                        ? 2
+                : word == "layout"                        ? 3
+                                                          : 0;
+    if (place <= last)
+      return parser.emitError(loc)
+             << (place ? "misplaced '" : "unknown '") << word
+             << "', expected minimums, shards = [...], layout = gguf, in that "
+                "order";
+    last = place;
+    if (place == 1) {
+      offset = Offset::Minimums;
+      continue;
+    }
+    if (parser.parseEqual() || (place == 2 && parseShards(parser, shards)))
+      return failure();
+    if (place != 3)
+      continue;
+    loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&word))
+      return failure();
+    if (word != stringifyLayout(Layout::Gguf))
+      return parser.emitError(loc)
+             << "unknown layout '" << word << "', expected gguf";
+    layout = Layout::Gguf;
+  }
   return success();
 }
 
@@ -243,27 +401,13 @@ Type q::TensorType::parse(AsmParser &parser) {
   if (parser.parseComma() || parser.parseType(scaleType))
     return {};
   SmallVector<int64_t> shards;
-  if (succeeded(parser.parseOptionalComma())) {
-    auto parseShard = [&] {
-      return parser.parseInteger(shards.emplace_back());
-    };
-    if (parser.parseKeyword("shards") || parser.parseEqual())
-      return {};
-    SMLoc shardsLoc = parser.getCurrentLocation();
-    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
-                                       parseShard))
-      return {};
-    if (shards.empty()) {
-      parser.emitError(shardsLoc) << "shards is empty, a matrix that is not "
-                                     "fused has none [W5b]";
-      return {};
-    }
-  }
-  if (parser.parseGreater())
+  Offset offset = Offset::None;
+  Layout layout = Layout::Plain;
+  if (parseTail(parser, shards, offset, layout) || parser.parseGreater())
     return {};
-  return q::TensorType::getChecked([&] { return parser.emitError(loc); },
-                                   parser.getContext(), shape, elementType,
-                                   *granularity, scaleType, shards);
+  return q::TensorType::getChecked(
+      [&] { return parser.emitError(loc); }, parser.getContext(), shape,
+      elementType, *granularity, scaleType, shards, offset, layout);
 }
 
 void q::TensorType::print(AsmPrinter &printer) const {
@@ -272,11 +416,15 @@ void q::TensorType::print(AsmPrinter &printer) const {
   printer << 'x' << getElementType() << ", ";
   getGranularity().printBare(printer);
   printer << ", " << getScaleType();
+  if (getOffset() != Offset::None)
+    printer << ", " << stringifyOffset(getOffset());
   if (!getShards().empty()) {
     printer << ", shards = [";
     llvm::interleaveComma(getShards(), printer);
     printer << ']';
   }
+  if (getLayout() != Layout::Plain)
+    printer << ", layout = " << stringifyLayout(getLayout());
   printer << '>';
 }
 

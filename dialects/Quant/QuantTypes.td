@@ -35,6 +35,15 @@ def Q_GranularityKind : Q_Enum<"GranularityKind", "which elements share a scale"
   I32EnumAttrCase<"PerChannel", 1, "per_channel">,
   I32EnumAttrCase<"PerToken", 2, "per_token">,
   I32EnumAttrCase<"Block", 3, "block">,
+  I32EnumAttrCase<"Group", 4, "group">,
+]>;
+def Q_Offset : Q_Enum<"Offset", "what a weight's groups add to their values", [
+  I32EnumAttrCase<"None", 0, "none">,
+  I32EnumAttrCase<"Minimums", 1, "minimums">,
+]>;
+def Q_Layout : Q_Enum<"Layout", "how codes and scales lie in memory", [
+  I32EnumAttrCase<"Plain", 0, "plain">,
+  I32EnumAttrCase<"Gguf", 1, "gguf">,
 ]>;
 def Q_ActivationScheme : Q_Enum<"ActivationScheme", "where an activation's scale comes from", [
   I32EnumAttrCase<"None", 0, "none">,
@@ -57,10 +66,12 @@ def Q_GranularityAttr : Q_Attr<"Granularity", "granularity"> {
   let description = [{
     ```
     granularity ::= `per_tensor` | `per_channel` | `per_token`
-                  | `block` `<` int `x` int `>`
+                  | `block` `<` int `x` int `>` | `group` `<` int `>`
     ```
     `per_channel` is one scale a row of a weight, `per_token` one a row of an
-    activation. `block<1x128>` is the activation's group of 128 along K.
+    activation. `block<1x128>` is the activation's group of 128 along K;
+    `group<32>` are the 32 elements of a weight's row along K that share a scale
+    where codes are integers.
 
     Right: `block<128x128>`. Wrong: `block<0x128>` (sides are positive, W1).
   }];
@@ -72,6 +83,8 @@ def Q_GranularityAttr : Q_Attr<"Granularity", "granularity"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     bool isBlock() const { return getKind() == GranularityKind::Block; }
+    /// `blockN` is 1 then, `blockK` the group.
+    bool isGroup() const { return getKind() == GranularityKind::Group; }
     /// Parses and prints without the dialect prefix, as inside !q.tensor.
     static ::mlir::FailureOr<GranularityAttr> parseBare(::mlir::AsmParser &parser);
     void printBare(::mlir::AsmPrinter &printer) const;
@@ -87,14 +100,21 @@ def Q_TensorType : Q_Type<"Tensor", "tensor"> {
   let description = [{
     ```
     tensor ::= `!q.tensor` `<` dims `x` storage `,` granularity `,` scale-type
-               (`,` `shards` `=` `[` int (`,` int)* `]`)? `>`
+               (`,` `minimums`)? (`,` `shards` `=` `[` int (`,` int)* `]`)?
+               (`,` `layout` `=` `gguf`)? `>`
     ```
 
     ```
     !q.tensor<7168x2048xf8E4M3FN, block<128x128>, f32>
     !q.tensor<2624x7168xf8E4M3FN, block<128x128>, f32, shards = [2048, 576]>
     !q.tensor<?x7168xf8E4M3FN, block<1x128>, f32>
+    !q.tensor<576x576xi4, group<32>, f16, minimums, layout = gguf>
     ```
+
+    In `layout = gguf` codes, scales and minimums lie together, a group of 32
+    after the other, as GGUF's Q8_0 (i8), Q4_0 (i4) and Q4_1 (i4, minimums)
+    have them: one tensor that no `q.pack` makes. A code of Q4_0 is stored plus
+    8; the value is scale * code, plus the minimum if there are some.
 
     The scale's shape follows from the type, in `getScaleShape` alone (W1):
     per-tensor one a shard, per-channel and per-token `[N, 1]`, block
@@ -102,20 +122,22 @@ def Q_TensorType : Q_Type<"Tensor", "tensor"> {
     scale rows (W5b): 2048 + 576 rows need 16 + 5.
 
     The rank is 2, or 3 with experts first (W5); only the leading dimension may
-    be dynamic. Storage is an FP8 format or i8, a scale f32, bf16, f16 or
+    be dynamic. Storage is an FP8 format, i8 or i4, a scale f32, bf16, f16 or
     f8E8M0FNU; codes and scales together have a size that fits 64 bits.
 
     Right: shards that add up to N. Wrong: `shards = [2048, 512]` on 2624 rows
     (W5b); shards of a `per_token` tensor, which is an activation; a block
-    granularity on i8; `tensor<64xf8E4M3FN, …>`, which is no matrix (W1).
+    granularity on i8; `tensor<64xf8E4M3FN, …>`, which is no matrix (W1);
+    `group<64>` in `layout = gguf`, or a K that 32 does not divide there (W1).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
                         "::octet::q::GranularityAttr":$granularity, "::mlir::Type":$scaleType,
-                        ArrayRefParameter<"int64_t">:$shards);
+                        ArrayRefParameter<"int64_t">:$shards, "::octet::q::Offset":$offset, "::octet::q::Layout":$layout);
   let builders = [
     TypeBuilderWithInferredContext<(ins "::llvm::ArrayRef<int64_t>":$shape, "::mlir::Type":$elementType,
                      "GranularityAttr":$granularity, "::mlir::Type":$scaleType), [{
-      return Base::get(elementType.getContext(), shape, elementType, granularity, scaleType, ::llvm::ArrayRef<int64_t>());
+      return Base::get(elementType.getContext(), shape, elementType, granularity, scaleType,
+                       ::llvm::ArrayRef<int64_t>(), Offset::None, Layout::Plain);
     }]>
   ];
   let hasCustomAssemblyFormat = 1;
@@ -133,8 +155,14 @@ def Q_TensorType : Q_Type<"Tensor", "tensor"> {
     ::mlir::RankedTensorType getScaleTensorType() const;
     /// tensor<shape x storage type>.
     ::mlir::RankedTensorType getDataTensorType() const;
-    /// Bytes of codes and scales of a static type.
+    /// Bytes of codes, scales and minimums of a static type.
     int64_t getBytes() const;
+    /// Codes and scales are one tensor, which only kernels take apart.
+    bool isGguf() const { return getLayout() == Layout::Gguf; }
+    /// "Q4_1" in that layout, else "".
+    ::llvm::StringRef getGgufName() const;
+    /// The type of that name, or null for a name without one.
+    static TensorType getGguf(::mlir::MLIRContext *context, ::llvm::StringRef name, ::llvm::ArrayRef<int64_t> shape);
     TensorType withShape(::llvm::ArrayRef<int64_t> shape) const;
     TensorType withScaleType(::mlir::Type scaleType) const;
     TensorType withGranularity(GranularityAttr granularity) const;
@@ -184,20 +212,31 @@ def Q_ConfigAttr : Q_Attr<"Config", "config"> {
 def Q_StoredAttr : Q_Attr<"Stored", "stored"> {
   let summary = "what the checkpoint stores and declares for one module";
   let description = [{
-    `tensors` maps the last component of each stored tensor's name to its type; `declared` says what the config says of this module: empty (the
-    config's default applies), `ignored: FIELD[i] 'ENTRY'` (C7) or `group: NAME` of a compressed-tensors config. The same for every layer that
-    shares the function.
+    `tensors` maps the last component of each stored tensor's name to its type, a `!q.tensor` for one that holds codes and scales
+    (`layout = gguf`); `declared` says what the config says of this module: empty (the
+    config's default applies), `ignored: FIELD[i] 'ENTRY'` (C7) or `group: NAME` of a compressed-tensors config. `head_rows` is the number of
+    rows of a head whose halves the file interleaves, in weight and bias (W16). The same for every layer that shares the function.
 
     ```mlir
     #q.stored<{weight = tensor<384x256xf8E4M3FN>, weight_scale_inv = tensor<3x2xf32>}, "">
+    #q.stored<{weight = !q.tensor<576x576xi4, group<32>, f16, layout = gguf>}, "", head_rows = 64>
     ```
   }];
-  let parameters = (ins "::mlir::DictionaryAttr":$tensors, StringRefParameter<"the config's word">:$declared);
-  let assemblyFormat = "`<` $tensors `,` $declared `>`";
+  let parameters = (ins "::mlir::DictionaryAttr":$tensors, StringRefParameter<"the config's word">:$declared,
+                        DefaultValuedParameter<"int64_t", "0">:$headRows);
+  let builders = [
+    AttrBuilder<(ins "::mlir::DictionaryAttr":$tensors, "::llvm::StringRef":$declared), [{
+      return Base::get($_ctxt, tensors, declared, 0);
+    }]>
+  ];
+  let assemblyFormat = "`<` $tensors `,` $declared (`,` `head_rows` `=` $headRows^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// The type of the tensor of that last name component, or null.
+    /// The type of the tensor of that last name component, or null; null also
+    /// for codes and scales in one.
     ::mlir::RankedTensorType getTensor(::llvm::StringRef name) const;
+    /// The same, with those.
+    ::mlir::Type getTensorType(::llvm::StringRef name) const;
     bool isIgnored() const { return getDeclared().starts_with("ignored"); }
   }];
 }

@@ -150,6 +150,18 @@ static_assert(size_t(Packing::Q6_K) + 1 == std::size(kPackings),
 
 } // namespace
 
+std::optional<Packing> octet::parsePacking(std::string_view name) {
+  for (size_t i = 1; i < std::size(kPackings); ++i)
+    if (packingName(Packing(i)) == name)
+      return Packing(i);
+  return std::nullopt;
+}
+
+bool octet::staysPacked(Packing packing) {
+  return packing == Packing::Q8_0 || packing == Packing::Q4_0 ||
+         packing == Packing::Q4_1;
+}
+
 int64_t octet::packedBlockElements(Packing packing) {
   return kPackings[size_t(packing)].elements;
 }

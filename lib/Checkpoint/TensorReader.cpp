@@ -46,8 +46,14 @@ void TensorReader::readElements(int64_t first, int64_t count,
         {reinterpret_cast<float *>(out.data()), size_t(count * numCols)});
     return;
   }
+  readStored(first, count, out);
+}
+
+void TensorReader::readStored(int64_t first, int64_t count,
+                              std::span<std::byte> out) const {
+  assert(first >= 0 && count >= 0 && first + count <= numRows && "no such row");
   assert(out.size() >= size_t(count * rowBytes) && "out is too short");
-  if (tensor->isPlain()) {
+  if (!tensor->headRows) {
     std::memcpy(out.data(), data.data() + first * rowBytes,
                 size_t(count * rowBytes));
     return;

@@ -28,7 +28,7 @@ inline constexpr llvm::StringLiteral kStepName = "octet_step";
 /// One row of the program's tensor table.
 struct TensorRow {
   std::string name;
-  mlir::RankedTensorType type;
+  mlir::Type type; ///< ranked, or quantised and in `layout = gguf`
 };
 
 /// `@load` to `octet_load`, and the table of the tensors that it reads: a row

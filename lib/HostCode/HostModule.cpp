@@ -200,6 +200,16 @@ int32_t octet::host::abiType(Type element) {
   return OCTET_I32;
 }
 
+int32_t octet::host::abiStorage(Type tensor) {
+  auto quantized = dyn_cast<q::TensorType>(tensor);
+  if (!quantized || !quantized.isGguf())
+    return abiType(q::getStorage(tensor));
+  return llvm::StringSwitch<int32_t>(quantized.getGgufName())
+      .Case("Q8_0", OCTET_Q8_0)
+      .Case("Q4_0", OCTET_Q4_0)
+      .Case("Q4_1", OCTET_Q4_1);
+}
+
 int32_t octet::host::abiScaleMode(q::GranularityAttr granularity) {
   switch (granularity.getKind()) {
   case q::GranularityKind::PerTensor:
@@ -209,6 +219,8 @@ int32_t octet::host::abiScaleMode(q::GranularityAttr granularity) {
     return OCTET_SCALE_CHANNEL;
   case q::GranularityKind::Block:
     return OCTET_SCALE_BLOCK;
+  case q::GranularityKind::Group: // inside of the blocks
+    return OCTET_SCALE_NONE;
   }
   llvm_unreachable("all granularities are above");
 }

@@ -92,6 +92,8 @@ private:
 
 /// octet_dtype of an element type.
 int32_t abiType(mlir::Type element);
+/// The same of a plain or quantised tensor's elements, or of its blocks.
+int32_t abiStorage(mlir::Type tensor);
 /// octet_scale_mode of a granularity.
 int32_t abiScaleMode(q::GranularityAttr granularity);
 

@@ -92,16 +92,16 @@ static FailureOr<std::vector<TensorRow>> numberTensors(func::FuncOp function) {
       return WalkResult::interrupt();
     rows.first = table.size();
     auto quantized = dyn_cast<q::TensorType>(load.getType());
-    rows.stride = quantized ? 2 : 1;
+    rows.stride = load.getScale() ? 2 : 1;
     for (int64_t i = 0; i < rows.count; ++i) {
       std::string module =
           instantiate(load.getPath(), rows.low + i * rows.step);
-      auto add = [&](StringRef last, RankedTensorType type) {
+      auto add = [&](StringRef last, Type type) {
         table.push_back(
             {module.empty() ? last.str() : module + "." + last.str(), type});
       };
-      if (!quantized) {
-        add(load.getWeight(), cast<RankedTensorType>(load.getType()));
+      if (!load.getScale()) {
+        add(load.getWeight(), load.getType());
         continue;
       }
       add(load.getWeight(), quantized.getDataTensorType());
@@ -146,7 +146,8 @@ private:
   void callUnary(Operation *op, int64_t field, Type described, Type scaled);
   Value makeWeight(Value result);
   Value makeList(ValueRange weights);
-  std::string addTensorDesc(StringRef module, Type type, Type scaled);
+  std::string addTensorDesc(StringRef module, Type type, Type scaled,
+                            int32_t headRows = 0);
 
   HostModule &host;
   LLVM::LLVMFuncOp function;
@@ -198,16 +199,13 @@ void LoadLowering::callChecked(Operation *op, int64_t field,
 /// An octet_tensor_desc. The elements are those of `type`; scale mode and dtype
 /// are of `scaled`, a quantised type, or none.
 std::string LoadLowering::addTensorDesc(StringRef module, Type type,
-                                        Type scaled) {
+                                        Type scaled, int32_t headRows) {
   int64_t rows = 1, cols = 1;
-  Type element;
   if (auto quantized = dyn_cast<q::TensorType>(type)) {
     rows = quantized.getN();
     cols = quantized.getK();
-    element = quantized.getElementType();
   } else {
     auto tensor = cast<RankedTensorType>(type);
-    element = tensor.getElementType();
     if (tensor.getRank() > 0)
       cols = tensor.getShape().back();
     for (int64_t side : tensor.getShape().drop_back(tensor.getRank() > 0))
@@ -215,7 +213,8 @@ std::string LoadLowering::addTensorDesc(StringRef module, Type type,
   }
   int64_t blockN = 0, blockK = 0;
   int32_t mode = OCTET_SCALE_NONE, scaleType = OCTET_F32;
-  if (auto quantized = dyn_cast_or_null<q::TensorType>(scaled)) {
+  auto quantized = dyn_cast_or_null<q::TensorType>(scaled);
+  if (quantized && !quantized.isGguf()) {
     mode = abiScaleMode(quantized.getGranularity());
     scaleType = abiType(quantized.getScaleType());
     blockN = quantized.getGranularity().getBlockN();
@@ -223,13 +222,12 @@ std::string LoadLowering::addTensorDesc(StringRef module, Type type,
   }
   return host.addStruct("octet.tensor",
                         {host.addString(module), rows, cols, blockN, blockK,
-                         abiType(element), mode, scaleType, int32_t(0)});
+                         abiStorage(type), mode, scaleType, headRows});
 }
 
 void LoadLowering::lowerLoad(q::LoadOp load) {
   ArrayRef<int64_t> rows =
       load->getAttrOfType<DenseI64ArrayAttr>(kRows).asArrayRef();
-  auto quantized = dyn_cast<q::TensorType>(load.getType());
   Value row = host.constant(b, rows[0]);
   if (load.getIndex()) {
     Value steps = LLVM::SubOp::create(b, host.asI64(b, load.getIndex()),
@@ -238,11 +236,12 @@ void LoadLowering::lowerLoad(q::LoadOp load) {
     row = LLVM::AddOp::create(
         b, row, LLVM::MulOp::create(b, steps, host.constant(b, rows[3])));
   }
-  Value scale = quantized
+  Value scale = load.getScale()
                     ? Value(LLVM::AddOp::create(b, row, host.constant(b, 1)))
                     : host.constant(b, -1);
   std::string desc =
-      addTensorDesc(load.getPath(), load.getType(), load.getType());
+      addTensorDesc(load.getPath(), load.getType(), load.getType(),
+                    static_cast<int32_t>(load.getHeadRows().value_or(0)));
   paths[load.getResult()] = load.getPath();
   callChecked(
       load, offsetof(octet_runtime, load),
@@ -335,7 +334,8 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
       .Case([&](q::QuantizeOp quantize) -> LogicalResult {
         q::GranularityKind kind = quantize.getType().getGranularity().getKind();
         if (quantize.getScale() || quantize.getUe8m0() ||
-            kind == q::GranularityKind::Block)
+            kind == q::GranularityKind::Block ||
+            kind == q::GranularityKind::Group)
           return op->emitError()
                  << paths.lookup(quantize.getInput())
                  << ": loading quantises per tensor or per channel only [W10]";

@@ -59,7 +59,10 @@ static std::string textOf(Type type) {
 }
 
 /// A dtype as safetensors spells it.
-static std::string storedName(Type type) {
+static std::string storedName(Type tensor) {
+  if (auto packed = dyn_cast<q::TensorType>(tensor))
+    return packed.getGgufName().str();
+  Type type = cast<RankedTensorType>(tensor).getElementType();
   if (type.isF32())
     return "F32";
   if (type.isBF16())
@@ -81,7 +84,14 @@ static std::string storedName(Type type) {
 static std::string describe(Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (auto quantized = dyn_cast<q::TensorType>(type)) {
+  auto quantized = dyn_cast<q::TensorType>(type);
+  if (quantized && quantized.isGguf()) {
+    os << quantized.getGgufName() << ", " << quantized.getElementType()
+       << " group<" << quantized.getGranularity().getBlockK() << ">, "
+       << quantized.getScaleType() << " scales";
+    if (quantized.getOffset() != q::Offset::None)
+      os << " and " << q::stringifyOffset(quantized.getOffset());
+  } else if (quantized) {
     q::GranularityAttr granularity = quantized.getGranularity();
     os << quantized.getElementType() << ' '
        << q::stringifyGranularityKind(granularity.getKind());
@@ -189,12 +199,15 @@ FailureOr<std::string> octet::host::makeInfo(ModuleOp module,
 
   ordered_json table = ordered_json::array();
   for (const TensorRow &row : tensors) {
-    std::string type = storedName(row.type.getElementType());
+    std::string type = storedName(row.type);
+    auto packed = dyn_cast<q::TensorType>(row.type);
+    ArrayRef<int64_t> shape = packed
+                                  ? packed.getShape()
+                                  : cast<RankedTensorType>(row.type).getShape();
     if (type.empty())
       return module.emitError() << "tensor '" << row.name << "' has type "
                                 << row.type << ", which no file stores";
-    table.push_back(
-        {row.name, type, std::vector<int64_t>(row.type.getShape())});
+    table.push_back({row.name, type, std::vector<int64_t>(shape)});
   }
   info["tensors"] = table;
   // A name from a file may hold anything; what is no UTF-8 is replaced.

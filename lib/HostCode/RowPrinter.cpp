@@ -40,7 +40,9 @@ RowFrame RowFrame::of(kernel::RowwiseOp op) {
 
 static int64_t rowBytes(Type type) {
   if (auto quantized = dyn_cast<q::TensorType>(type))
-    return quantized.getK();
+    return quantized.isGguf()
+               ? quantized.withShape({1, quantized.getK()}).getBytes()
+               : quantized.getK();
   auto tensor = cast<RankedTensorType>(type);
   int64_t width = tensor.getRank() == 0 ? 1 : tensor.getShape().back();
   return width * q::getElementBytes(tensor.getElementType());
@@ -101,12 +103,12 @@ void RowEmitter::openRow(Value currentRow) {
            op.getInputs(), op.getAccess().getAsRange<kernel::AccessAttr>())) {
     Value pointer = framePointer(frame.inputs[i]);
     if (attr.getValue() != kernel::Access::Uniform) {
-      auto type = cast<RankedTensorType>(kernel::getValueType(input.getType()));
+      Type type = kernel::getValueType(input.getType());
       Value line = attr.getValue() == kernel::Access::Row
                        ? row
                        : loadIndex(framePointer(frame.indices[nextIndex++]));
-      Value offset = arith::MulIOp::create(b, line, i64(type.getDimSize(1)));
-      pointer = t.address(pointer, offset, type.getElementType());
+      Value offset = arith::MulIOp::create(b, line, i64(rowBytes(type)));
+      pointer = t.address(pointer, offset, b.getI8Type());
     }
     inputRows.push_back(pointer);
   }

@@ -102,6 +102,49 @@ Value RowTypes::load(Value pointer, Type element, int64_t lanes) {
   return decodeE4M3(raw);
 }
 
+Value RowTypes::loadPacked(Value row, Value index, q::TensorType packed,
+                           int64_t lanes) {
+  const int64_t group = packed.getGranularity().getBlockK();
+  const int64_t fields = packed.getOffset() == q::Offset::None ? 1 : 2;
+  const int64_t bytes = packed.withShape({1, group}).getBytes();
+  Type i8 = b.getI8Type(), i32 = type(b.getI32Type(), lanes);
+  Value block = arith::DivUIOp::create(b, index, constantIndex(group));
+  Value within = arith::RemUIOp::create(b, index, constantIndex(group));
+  Value start =
+      address(row, arith::MulIOp::create(b, block, constantIndex(bytes)), i8);
+  auto at = [&](Value offset) { return address(start, offset, i8); };
+  auto field = [&](int64_t i) {
+    Value half =
+        LLVM::LoadOp::create(b, b.getF16Type(), at(constantIndex(2 * i)), 1);
+    return splat(arith::ExtFOp::create(b, b.getF32Type(), half), lanes);
+  };
+  auto codesAt = [&](Value first) {
+    Value place = arith::AddIOp::create(b, first, constantIndex(2 * fields));
+    return LLVM::LoadOp::create(b, type(i8, lanes), at(place), 1);
+  };
+  Value code;
+  if (packed.getElementType().isInteger(8)) {
+    code = arith::ExtSIOp::create(b, i32, codesAt(within));
+  } else {
+    // Low nibbles are the first half of a block, high ones the second.
+    Value half = constantIndex(group / 2);
+    Value isHigh = arith::CmpIOp::create(b, Pred::uge, within, half);
+    Value shift = splat(arith::SelectOp::create(b, isHigh, constantBits(4, 1),
+                                                constantBits(0, 1)),
+                        lanes);
+    Value wide = arith::ExtUIOp::create(
+        b, i32, codesAt(arith::RemUIOp::create(b, within, half)));
+    code = arith::AndIOp::create(b, arith::ShRUIOp::create(b, wide, shift),
+                                 constantBits(15, lanes));
+    if (fields == 1) // Q4_0 stores q + 8
+      code = arith::SubIOp::create(b, code, constantBits(8, lanes));
+  }
+  Value value = arith::MulFOp::create(
+      b, arith::SIToFPOp::create(b, type(b.getF32Type(), lanes), code),
+      field(0)); // exact
+  return fields == 1 ? value : arith::AddFOp::create(b, value, field(1));
+}
+
 void RowTypes::store(Value floats, Value pointer, Type element) {
   int64_t lanes = lanesOf(floats);
   Value raw = floats;

@@ -17,6 +17,7 @@
 #ifndef OCTET_HOSTCODE_ROWTYPES_H
 #define OCTET_HOSTCODE_ROWTYPES_H
 
+#include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Value.h"
 
@@ -49,6 +50,10 @@ public:
   mlir::Value address(mlir::Value base, mlir::Value index, mlir::Type element);
   /// Loads `lanes` elements (f32, bf16, f16 or f8E4M3FN), widened exactly.
   mlir::Value load(mlir::Value pointer, mlir::Type element, int64_t lanes);
+  /// Loads elements [index, index + lanes) of a row that lies in `layout =
+  /// gguf`, in f32: one, or the first or second 16 of a block.
+  mlir::Value loadPacked(mlir::Value row, mlir::Value index,
+                         q::TensorType packed, int64_t lanes);
   /// Stores f32 values that are exact in `element` (f32, bf16 or f16).
   void store(mlir::Value floats, mlir::Value pointer, mlir::Type element);
   /// Stores codes (i8).

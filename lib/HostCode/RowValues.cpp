@@ -36,9 +36,16 @@ Value RowEmitter::valueAt(Value value, Position p, int64_t lanes) {
 
 Value RowEmitter::argumentAt(BlockArgument argument, Position p,
                              int64_t lanes) {
-  Value operand = op.getInputs()[argument.getArgNumber()];
-  Type element = cast<RankedTensorType>(kernel::getValueType(operand.getType()))
-                     .getElementType();
+  Type type =
+      kernel::getValueType(op.getInputs()[argument.getArgNumber()].getType());
+  if (auto packed = dyn_cast<q::TensorType>(type)) {
+    // Sixteen elements are half a block, or lie apart.
+    if (lanes > 1 && (lanes != kLanes || !p.staysInside(kLanes, lanes)))
+      return gather(argument, p, lanes, 1);
+    Value row = inputRows[argument.getArgNumber()];
+    return t.loadPacked(row, indexOf(p), packed, lanes);
+  }
+  Type element = q::getStorage(type);
   Value address =
       t.address(inputRows[argument.getArgNumber()], indexOf(p), element);
   return t.load(address, element, lanes);

@@ -242,10 +242,7 @@ LogicalResult StepFunction::lowerRowwise(kernel::RowwiseOp op) {
 //===----------------------------------------------------------------------===//
 
 static Type elementOf(Type type) {
-  Type value = kernel::getValueType(type);
-  if (auto quantized = dyn_cast<q::TensorType>(value))
-    return quantized.getElementType();
-  return cast<RankedTensorType>(value).getElementType();
+  return q::getStorage(kernel::getValueType(type));
 }
 
 void StepFunction::lowerGemm(kernel::GemmOp op) {
@@ -265,10 +262,10 @@ void StepFunction::lowerGemm(kernel::GemmOp op) {
       host.addString(op.getModule()),
       n,
       k,
-      w ? w.getGranularity().getBlockN() : int64_t(0),
-      w ? w.getGranularity().getBlockK() : int64_t(0),
+      w && !w.isGguf() ? w.getGranularity().getBlockN() : int64_t(0),
+      w && !w.isGguf() ? w.getGranularity().getBlockK() : int64_t(0),
       abiType(elementOf(op.getInput().getType())),
-      abiType(elementOf(op.getWeight().getType())),
+      abiStorage(op.getWeight().getType()),
       abiType(elementOf(op.getOut().getType())),
       op.getBias() ? abiType(elementOf(op.getBias().getType())) : int32_t(-1),
       w ? abiScaleMode(w.getGranularity()) : int32_t(OCTET_SCALE_NONE),

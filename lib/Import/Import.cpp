@@ -43,6 +43,12 @@ public:
   Result<OwningOpRef<ModuleOp>> run();
 
 private:
+  /// `--quantization`, but where it only says what a GGUF file is (C3).
+  std::string getQuantization() const {
+    bool isGguf = checkpoint.gguf &&
+                  StringRef(options.quantization).equals_insensitive("gguf");
+    return isGguf ? "" : options.quantization;
+  }
   Status readOptions();
   Status readQuantisation();
   void noteUnserialized();
@@ -244,7 +250,7 @@ Status Importer::chooseSettings() {
       &context, target.name, numerics.name, type, options.tp, options.ep,
       options.dp, maxContext, options.maxSeqs.value_or(kDefaultSeqs),
       options.maxStepTokens.value_or(kDefaultStepTokens),
-      options.activationQuant, options.kvCache, options.quantization,
+      options.activationQuant, options.kvCache, getQuantization(),
       options.unfuseMixed, /*requant_max=*/false, options.batchInvariant);
   return Status::success();
 }
@@ -281,7 +287,8 @@ Status Importer::readQuantisation() {
       found, findQuantConfig(checkpoint.config, checkpoint.hfQuantConfig));
   noteUnserialized();
   OCTET_TRY_ASSIGN(quant, readQuantConfig(found ? &*found : nullptr,
-                                          options.quantization, target));
+                                          getQuantization(), target));
+  inventory.setKeepPacked(getQuantization().empty());
   if (quant)
     for (const ErrorInfo &warning : quant->warnings)
       notes.warnings.push_back(formatNote(warning));

@@ -35,6 +35,14 @@ bool Inventory::hasModule(const std::string &module) const {
   return !getBelow(module).empty();
 }
 
+StoredTensor Inventory::describe(const TensorInfo &tensor) const {
+  StoredTensor stored{tensor.type, tensor.shape};
+  if (keepPacked && tensor.shape.size() == 2 && staysPacked(tensor.packing))
+    stored.packing = tensor.packing;
+  stored.headRows = tensor.headRows;
+  return stored;
+}
+
 void Inventory::consume(const TensorInfo &tensor) {
   consumed[size_t(&tensor - checkpoint.tensors.all().data())] = true;
 }
@@ -88,7 +96,7 @@ Inventory::requirePlain(const std::string &name,
                              describeShape(shape) + " " + std::string(why));
     return std::nullopt;
   }
-  return StoredTensor{tensor->type, tensor->shape};
+  return describe(*tensor);
 }
 
 Status Inventory::takeProblems() {

@@ -25,6 +25,12 @@ class Inventory {
 public:
   explicit Inventory(const Checkpoint &checkpoint);
 
+  /// Matrices stay as a GGUF file packs them, where kernels read that. Not where
+  /// a method named by the user makes something else of them.
+  void setKeepPacked(bool keep) { keepPacked = keep; }
+  /// The tensor as the program will load it.
+  StoredTensor describe(const TensorInfo &tensor) const;
+
   /// The tensors below a module: the rest of the name after `MODULE.`, which
   /// may have dots. Consumes nothing.
   std::vector<std::pair<std::string, const TensorInfo *>>
@@ -58,6 +64,7 @@ public:
 
 private:
   const Checkpoint &checkpoint;
+  bool keepPacked = true;
   std::vector<bool> consumed; ///< by index in the table
   std::vector<ErrorInfo> problems;
 };

@@ -77,7 +77,7 @@ Status FactsReader::readLinear(const std::string &prefix, const char *module,
       storedBias = tensor;
       continue;
     }
-    facts.tensors[name] = {tensor->type, tensor->shape};
+    facts.tensors[name] = inventory.describe(*tensor);
     if (name == "weight")
       facts.file = inventory.getFile(*tensor);
     if (name == "weight" && tensor->shape != std::vector<int64_t>{n, k})

@@ -129,8 +129,10 @@ std::optional<StoredType> octet::toStoredType(Type type) {
   return std::nullopt;
 }
 
-RankedTensorType octet::toTensorType(const StoredTensor &tensor,
-                                     MLIRContext *context) {
+Type octet::toTensorType(const StoredTensor &tensor, MLIRContext *context) {
+  if (tensor.packing != Packing::None)
+    return q::TensorType::getGguf(context, packingName(tensor.packing),
+                                  tensor.shape);
   return RankedTensorType::get(tensor.shape,
                                toElementType(tensor.type, context));
 }
@@ -139,11 +141,14 @@ q::StoredAttr octet::toAttr(const StoredTensors &tensors, StringRef declared,
                             MLIRContext *context) {
   Builder builder(context);
   SmallVector<NamedAttribute> entries;
-  for (const auto &[name, tensor] : tensors)
+  int64_t headRows = 0;
+  for (const auto &[name, tensor] : tensors) {
     entries.emplace_back(builder.getStringAttr(name),
                          TypeAttr::get(toTensorType(tensor, context)));
+    headRows = std::max(headRows, tensor.headRows);
+  }
   return q::StoredAttr::get(context, builder.getDictionaryAttr(entries),
-                            declared);
+                            declared, headRows);
 }
 
 StoredTensors octet::toTensors(q::StoredAttr stored) {
@@ -188,6 +193,7 @@ Granularity octet::toGranularity(q::GranularityAttr attribute) {
   case q::GranularityKind::PerToken:
     return Granularity::perToken();
   case q::GranularityKind::Block:
+  case q::GranularityKind::Group: // of one row
     return Granularity::block(attribute.getBlockN(), attribute.getBlockK());
   }
   llvm_unreachable("all granularities are above");

@@ -26,14 +26,6 @@ static constexpr int64_t kEmptySlot = -1;
 /// More weights than any model has; a program that asks for more is damaged.
 static constexpr int64_t kMaxWeights = int64_t(1) << 24;
 
-static std::string describe(StoredType type, std::span<const int64_t> shape) {
-  std::string text(storedTypeName(type));
-  text += " [";
-  for (size_t i = 0; i < shape.size(); ++i)
-    text += (i ? ", " : "") + std::to_string(shape[i]);
-  return text + "]";
-}
-
 /// Whether two shapes differ in nothing but sides of 1: the compiler writes a
 /// scalar as [1] and a grid [a, 1, b, 1] as [a, b] (W2).
 static bool sameShape(std::span<const int64_t> a, std::span<const int64_t> b) {
@@ -57,14 +49,18 @@ Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
       return inputError(weights, "not the checkpoint that was compiled: it has "
                                  "no tensor " +
                                      quoteName(tensor.name) + ", expected " +
-                                     describe(tensor.type, tensor.shape))
+                                     tensor.describe())
           .note(compiled);
-    if (found->type != tensor.type || !sameShape(found->shape, tensor.shape))
+    // What becomes F32 while loading may be packed in any way.
+    bool samePacking =
+        tensor.packing == Packing::None || found->packing == tensor.packing;
+    if (found->type != tensor.type || !samePacking ||
+        !sameShape(found->shape, tensor.shape))
       return inputError(weights,
                         "not the checkpoint that was compiled: tensor " +
                             quoteName(tensor.name) + " is " +
                             found->describe() + ", expected " +
-                            describe(tensor.type, tensor.shape))
+                            tensor.describe())
           .note(compiled);
   }
   if (info.hash == table.hash())

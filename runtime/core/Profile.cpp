@@ -74,7 +74,7 @@ static int64_t weightBytes(const octet_gemm_desc &desc, const octet_weight &w) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < w.num_parts; ++i) {
     const int64_t rows = w.parts[i].rows;
-    bytes += rows * desc.k * elementBytes(desc.w_type);
+    bytes += rows * rowBytes(desc.w_type, desc.k);
     int64_t scales = 0;
     if (desc.w_scale_mode == OCTET_SCALE_TENSOR)
       scales = 1;

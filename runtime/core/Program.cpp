@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/Program.h"
+#include "octet/Checkpoint/TensorReader.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
@@ -92,6 +93,14 @@ private:
 } // namespace
 
 /// `[[name, dtype, shape], …]`.
+std::string ProgramTensor::describe() const {
+  TensorInfo info{};
+  info.type = type;
+  info.shape = shape;
+  info.packing = packing;
+  return info.describe();
+}
+
 static Status parseTensors(const json &list, const std::string &subject,
                            std::vector<ProgramTensor> &out) {
   auto bad = [&](size_t i, const char *what) {
@@ -105,7 +114,11 @@ static Status parseTensors(const json &list, const std::string &subject,
     if (!row.is_array() || row.size() != 3 || !row[0].is_string() ||
         !row[1].is_string() || !row[2].is_array())
       return bad(i, "is not [name, dtype, shape]");
-    auto type = parseStoredType(row[1].get<std::string>());
+    const auto name = row[1].get<std::string>();
+    auto type = parseStoredType(name);
+    auto packing = parsePacking(name);
+    if (packing && staysPacked(*packing))
+      type = StoredType::F32;
     if (!type)
       return bad(i, "has an unknown dtype");
     std::vector<int64_t> shape;
@@ -117,7 +130,11 @@ static Status parseTensors(const json &list, const std::string &subject,
     }
     if (!checkedProduct(shape))
       return bad(i, "has a shape that overflows");
-    out.push_back({row[0].get<std::string>(), *type, std::move(shape)});
+    if (packing &&
+        (shape.size() != 2 || shape[1] % packedBlockElements(*packing)))
+      return bad(i, "is packed and no matrix of whole blocks");
+    out.push_back({row[0].get<std::string>(), *type, std::move(shape),
+                   packing.value_or(Packing::None)});
   }
   return Status::success();
 }

@@ -29,8 +29,12 @@ namespace octet::rt {
 /// One row of the program's tensor table.
 struct ProgramTensor {
   std::string name;
-  StoredType type;
+  StoredType type; ///< of the elements, F32 of packed ones
   std::vector<int64_t> shape;
+  /// As it has to be packed; None: plain, or unpacked while loading.
+  Packing packing = Packing::None;
+  /// "Q4_0 [576, 576]".
+  std::string describe() const;
 };
 
 /// Rows of the KV cache, of every layer.

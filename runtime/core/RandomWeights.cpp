@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/core/RandomWeights.h"
+#include "octet/Checkpoint/TensorReader.h"
 #include "octet/Numerics/Numerics.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
@@ -186,13 +187,40 @@ static void drawBits(uint64_t key, std::byte *out, int64_t begin, int64_t end) {
 }
 
 /// \param number  of the tensor in the table.
+/// Blocks of uniform codes with one scale, of deviation 1/sqrt(K) and middle 0.
+static void drawBlocks(const TensorInfo &tensor, uint64_t key, std::byte *data,
+                       ThreadPool &pool) {
+  const int64_t blockBytes = packedBlockBytes(tensor.packing);
+  const bool isByte = tensor.packing == Packing::Q8_0;
+  const double codes = isByte ? 256 : 16;
+  const double k = double(std::max<int64_t>(tensor.shape.back(), 1));
+  const double deviation = std::sqrt((codes * codes - 1) / 12);
+  const float d = float(1 / (deviation * std::sqrt(k)));
+  const uint16_t fields[] = {encodeF16(d), encodeF16(-7.5f * d)};
+  const size_t header = tensor.packing == Packing::Q4_1 ? 4 : 2;
+  constexpr int64_t kGrain = 1 << 12;
+  const int64_t count = tensor.bytes / blockBytes;
+  auto run = [&](int64_t begin, int64_t end) {
+    end = std::min(end * kGrain, count);
+    for (int64_t i = begin * kGrain; i < end; ++i) {
+      std::byte *block = data + i * blockBytes;
+      std::memcpy(block, fields, header);
+      drawBits(key + uint64_t(i) * 8, block + header, 0,
+               blockBytes - int64_t(header));
+    }
+  };
+  pool.parallelFor(cdiv(count, kGrain), 1, run);
+}
+
 static void drawTensor(const TensorTable &table, size_t number, std::byte *data,
                        ThreadPool &pool) {
   const TensorInfo &tensor = table.tensors[number];
-  const int64_t width = byteWidth(tensor.type);
-  const int64_t count = tensor.bytes / width;
   // Tensors are far apart in the counter: none is longer than 2^40.
   const uint64_t key = uint64_t(number + 1) << 40;
+  if (tensor.packing != Packing::None)
+    return drawBlocks(tensor, key, data, pool);
+  const int64_t width = byteWidth(tensor.type);
+  const int64_t count = tensor.bytes / width;
   constexpr int64_t kGrain = 1 << 16;
   auto palette = paletteOf(tensor.type, valuesOf(table, tensor));
   if (!palette && (width == 8 || tensor.type == StoredType::BOOL))
@@ -246,8 +274,11 @@ Result<RandomWeights> RandomWeights::draw(std::span<const ProgramTensor> list,
   for (const ProgramTensor &tensor : list) {
     // The shape's product was checked when the program was read.
     auto bytes = checkedProduct(tensor.shape);
+    const bool packed = tensor.packing != Packing::None;
     if (bytes)
-      bytes = checkedMul(*bytes, byteWidth(tensor.type));
+      bytes = packed ? checkedMul(*bytes / packedBlockElements(tensor.packing),
+                                  packedBlockBytes(tensor.packing))
+                     : checkedMul(*bytes, byteWidth(tensor.type));
     if (!bytes)
       return inputError(subject, "tensor " + quoteName(tensor.name) +
                                      " has more bytes than 64 bits can count");
@@ -256,6 +287,7 @@ Result<RandomWeights> RandomWeights::draw(std::span<const ProgramTensor> list,
     info.type = tensor.type;
     info.shape = tensor.shape;
     info.bytes = *bytes;
+    info.packing = tensor.packing;
     table.tensors.push_back(std::move(info));
   }
   table.files = {subject};

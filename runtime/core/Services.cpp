@@ -24,6 +24,7 @@
 #include "runtime/cpu/CpuBackend.h"
 #include "runtime/cpu/LoadOps.h"
 #include "runtime/cpu/ThreadPool.h"
+#include "runtime/cpu/Types.h"
 #include <cmath>
 #include <cstring>
 
@@ -97,9 +98,24 @@ static ScaledMatrix matrixOf(const octet_tensor_desc &desc,
   return m;
 }
 
+/// The octet_dtype of blocks, if they are read as they are.
+static std::optional<int32_t> dtypeOf(Packing packing) {
+  switch (packing) {
+  case Packing::Q8_0:
+    return OCTET_Q8_0;
+  case Packing::Q4_0:
+    return OCTET_Q4_0;
+  case Packing::Q4_1:
+    return OCTET_Q4_1;
+  default:
+    return std::nullopt;
+  }
+}
+
 /// The elements of a tensor that a GGUF file packs or reorders (W16), in memory
-/// of their own.
-static const void *unpack(Context &c, const TensorInfo &tensor, int64_t bytes) {
+/// of their own: as `asStored`, or unpacked.
+static const void *copyRows(Context &c, const TensorInfo &tensor, int64_t bytes,
+                            bool asStored) {
   auto *data = static_cast<std::byte *>(c.allocate(bytes));
   if (!data)
     return nullptr;
@@ -109,14 +125,18 @@ static const void *unpack(Context &c, const TensorInfo &tensor, int64_t bytes) {
     const TensorReader &reader;
     std::byte *data;
     int64_t rowBytes;
-  } rows{reader, data, rowBytes};
+    bool asStored;
+  } rows{reader, data, rowBytes, asStored};
   c.pool->parallelFor(
       reader.rows(), /*grain=*/16,
       [](void *arg, int64_t begin, int64_t end) {
         const Rows &r = *static_cast<const Rows *>(arg);
-        r.reader.readElements(begin, end - begin,
-                              {r.data + begin * r.rowBytes,
-                               size_t((end - begin) * r.rowBytes)});
+        std::span<std::byte> out{r.data + begin * r.rowBytes,
+                                 size_t((end - begin) * r.rowBytes)};
+        if (r.asStored)
+          r.reader.readStored(begin, end - begin, out);
+        else
+          r.reader.readElements(begin, end - begin, out);
       },
       &rows);
   c.mapped->release(tensor);
@@ -125,8 +145,10 @@ static const void *unpack(Context &c, const TensorInfo &tensor, int64_t bytes) {
 
 /// The bytes of row `index` of the tensor table at an address fit for its
 /// elements; nullptr after recording an error.
+/// \param headRows  the order of rows that the program was compiled for (W16).
 static const void *find(Context &c, const octet_tensor_desc &desc,
-                        int64_t index, int32_t type, int64_t count) {
+                        int64_t index, int32_t type, int64_t count,
+                        int64_t headRows) {
   auto bug = [&](std::string what) {
     c.fail(internalError(desc.module, std::move(what)));
     return nullptr;
@@ -135,18 +157,26 @@ static const void *find(Context &c, const octet_tensor_desc &desc,
     return bug("the program loads tensor " + std::to_string(index) + " of " +
                std::to_string(c.rows.size()));
   const TensorInfo &tensor = *c.rows[index];
-  auto bytes = count < 0 ? std::nullopt : checkedMul(count, elementBytes(type));
-  if (dtypeOf(tensor.type) != type || !bytes ||
+  const bool inBlocks = blockBytes(type) != 0;
+  std::optional<int64_t> bytes;
+  if (count >= 0)
+    bytes = inBlocks ? std::optional(rowBytes(type, count))
+                     : checkedMul(count, elementBytes(type));
+  const auto stored = inBlocks ? dtypeOf(tensor.packing) : dtypeOf(tensor.type);
+  // Random tensors lie in order.
+  const bool sameRows = c.random || tensor.headRows == headRows;
+  if (stored != type || !bytes || !sameRows ||
       checkedProduct(tensor.shape) != count)
     return bug("the program loads tensor " + quoteName(tensor.name) + " (" +
                tensor.describe() + ") as " + std::to_string(count) +
                " elements of type " + std::to_string(type));
-  if (!tensor.isPlain())
-    return unpack(c, tensor, *bytes);
+  if (tensor.headRows || (tensor.packing != Packing::None && !inBlocks))
+    return copyRows(c, tensor, *bytes, /*asStored=*/inBlocks);
   const std::byte *data =
       (c.random ? c.random->bytes(tensor) : c.mapped->bytes(tensor)).data();
   // A header of odd length leaves all tensors of its file unaligned.
-  if (reinterpret_cast<uintptr_t>(data) % size_t(elementBytes(type)) == 0)
+  if (inBlocks ||
+      reinterpret_cast<uintptr_t>(data) % size_t(elementBytes(type)) == 0)
     return data;
   void *copy = c.allocate(tensor.bytes);
   if (copy)
@@ -160,13 +190,13 @@ static int32_t load(octet_ctx *ctx, const octet_tensor_desc *desc,
   octet_part part{nullptr, nullptr, desc->rows, int32_t(tensor),
                   int32_t(scale)};
   const int64_t sides[] = {desc->rows, desc->cols};
-  part.data =
-      find(c, *desc, tensor, desc->type, checkedProduct(sides).value_or(-1));
+  part.data = find(c, *desc, tensor, desc->type,
+                   checkedProduct(sides).value_or(-1), desc->head_rows);
   if (!part.data)
     return 1;
   if (scale >= 0) {
     part.scale = find(c, *desc, scale, desc->scale_type,
-                      matrixOf(*desc, part).numScales());
+                      matrixOf(*desc, part).numScales(), /*headRows=*/0);
     if (!part.scale)
       return 1;
   }
@@ -185,11 +215,12 @@ static int32_t badValue(Context &c, const octet_tensor_desc *desc,
     return c.fail(inputError(desc ? desc->module : "weights",
                              "a computed scale is " + std::move(what), "W6"));
   const TensorInfo &info = *c.rows[tensor];
-  return c.fail(inputError(c.fileOf(info),
-                           "tensor " + quoteName(info.name) + ": " +
-                               std::move(what) +
-                               "; a scale is finite and positive",
-                           "W6"));
+  return c.fail(inputError(
+      c.fileOf(info),
+      "tensor " + quoteName(info.name) + ": " + std::move(what) +
+          (desc && blockBytes(desc->type) ? "; it has to be finite"
+                                          : "; a scale is finite and positive"),
+      "W6"));
 }
 
 /// "[2, 5]" of an element of a tensor, or "" of a scalar.
@@ -203,18 +234,40 @@ static std::string indexText(const Context &c, int32_t tensor, int64_t index) {
   return text.empty() ? "" : "[" + text + "]";
 }
 
+/// A scale or minimum that stands in a block of row and group.
+static int32_t badBlock(Context &c, const octet_tensor_desc &desc,
+                        const octet_part &part, const BadScale &bad) {
+  const int64_t fields = blockFields(desc.type);
+  const int64_t block = bad.index / fields;
+  const int64_t groups = desc.cols / kBlockElements;
+  // Rows in the order of the file, where loading changed it (W16).
+  int64_t row = block / groups;
+  if (const int64_t head = desc.head_rows) {
+    const int64_t within = row % head;
+    row += 2 * (within % (head / 2)) + within / (head / 2) - within;
+  }
+  return badValue(c, &desc, part.tensor,
+                  std::string(bad.index % fields ? "minimum" : "scale") +
+                      " of row " + std::to_string(row) + ", block " +
+                      std::to_string(block % groups) + " is " +
+                      describe(bad.kind));
+}
+
 static int32_t checkScalesOf(octet_ctx *ctx, const octet_tensor_desc *desc,
                              const octet_weight *w) {
   Context &c = Context::from(ctx);
   for (int64_t i = 0; i < w->num_parts; ++i) {
     const octet_part &part = w->parts[i];
-    if (!part.scale)
+    const bool inBlocks = blockBytes(desc->type) != 0;
+    if (!part.scale && !inBlocks)
       return c.fail(internalError(desc->module,
                                   "the program checks scales that it did not "
                                   "load"));
     BadScale bad = checkScales(*c.pool, matrixOf(*desc, part));
     if (!bad)
       continue;
+    if (inBlocks)
+      return badBlock(c, *desc, part, bad);
     std::string where = indexText(c, part.scale_tensor, bad.index);
     return badValue(c, desc, part.scale_tensor,
                     (where.empty() ? "" : "element " + where + " is ") +

@@ -49,6 +49,10 @@ enum class Packing : uint8_t {
 
 /// "Q4_K"; "" for None.
 std::string_view packingName(Packing packing);
+/// The packing of that name; nothing for "" and unknown names.
+std::optional<Packing> parsePacking(std::string_view name);
+/// Matrices of it are multiplied as they are; others become F32 while loading.
+bool staysPacked(Packing packing);
 
 /// One tensor of the table.
 struct TensorInfo {

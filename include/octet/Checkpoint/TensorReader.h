@@ -45,6 +45,11 @@ public:
   void readElements(int64_t first, int64_t count,
                     std::span<std::byte> out) const;
 
+  /// Copies rows [first, first + count) as they are stored, packed or not.
+  /// \param out  [count * storedRowBytes()] bytes.
+  void readStored(int64_t first, int64_t count, std::span<std::byte> out) const;
+  int64_t storedRowBytes() const { return rowBytes; }
+
   /// There is a float32 for each element: F32, F16, BF16, packed, and F64
   /// (rounded).
   bool isFloat() const;

@@ -33,9 +33,9 @@ nlohmann::json toJson(mlir::Attribute attribute);
 /// BOOL is i1, I8 is i8, U8 is ui8, F8_E4M3 is f8E4M3FN, F8_E8M0 is f8E8M0FNU.
 mlir::Type toElementType(StoredType type, mlir::MLIRContext *context);
 std::optional<StoredType> toStoredType(mlir::Type type);
-/// tensor<384x256xf8E4M3FN>.
-mlir::RankedTensorType toTensorType(const StoredTensor &tensor,
-                                    mlir::MLIRContext *context);
+/// tensor<384x256xf8E4M3FN>, or !q.tensor<…, layout = gguf> of what stays
+/// packed.
+mlir::Type toTensorType(const StoredTensor &tensor, mlir::MLIRContext *context);
 
 q::StoredAttr toAttr(const StoredTensors &tensors, llvm::StringRef declared,
                      mlir::MLIRContext *context);

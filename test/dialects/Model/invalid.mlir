@@ -173,7 +173,7 @@ func.func @c15_scale() {
 //===----------------------------------------------------------------------===//
 
 func.func @p1_quantised_table(%ids: tensor<?xi32>, %w: tensor<256x64xf8E4M3FN>) {
-  // expected-error @+1 {{'model.embedding' op table is 'tensor<256x64xf8E4M3FN>', expected a matrix in f32, bf16 or f16: an embedding is never quantised [P1]}}
+  // expected-error @+1 {{'model.embedding' op table is 'tensor<256x64xf8E4M3FN>', expected a matrix in f32, bf16 or f16, or as a GGUF file packs it: an embedding is never quantised [P1]}}
   %h = model.embedding %ids, %w : tensor<?xi32>, tensor<256x64xf8E4M3FN> -> tensor<?x64xbf16>
   return
 }

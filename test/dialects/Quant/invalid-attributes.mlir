@@ -33,7 +33,7 @@
 
 // -----
 
-// expected-error @+1 {{a weight's scales are per_tensor, per_channel or block, not per_token [W1]}}
+// expected-error @+1 {{a weight's scales are per_tensor, per_channel, block or group, not per_token [W1]}}
 #a = #q.method<"fp8", weight = per_token, scale = f32, activation = dynamic>
 
 // -----
@@ -62,7 +62,7 @@
 // #q.contract
 //===----------------------------------------------------------------------===//
 
-// expected-error @+1 {{a weight's scales are per_tensor, per_channel or block, not per_token [W1]}}
+// expected-error @+1 {{a weight's scales are per_tensor, per_channel, block or group, not per_token [W1]}}
 #a = #q.contract<weight = per_token, scale = f32, activation = per_token>
 
 // -----

@@ -4,13 +4,13 @@
 // !q.tensor
 //===----------------------------------------------------------------------===//
 
-// expected-error @+1 {{storage type is 'bf16', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ or i8 [N1]}}
+// expected-error @+1 {{storage type is 'bf16', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, i8 or i4 [N1]}}
 func.func private @n1_storage(!q.tensor<64x64xbf16, per_tensor, f32>)
 
 // -----
 
-// expected-error @+1 {{storage type is 'i4', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ or i8 [N1]}}
-func.func private @n1_packed_storage(!q.tensor<64x64xi4, per_tensor, f32>)
+// expected-error @+1 {{storage type is 'i2', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, i8 or i4 [N1]}}
+func.func private @n1_packed_storage(!q.tensor<64x64xi2, per_tensor, f32>)
 
 // -----
 
@@ -54,12 +54,12 @@ func.func private @negative_block(!q.tensor<64x64xf8E4M3FN, block<-1x128>, f32>)
 
 // -----
 
-// expected-error @+1 {{unknown granularity 'per_row', expected per_tensor, per_channel, per_token or block<NxK>}}
+// expected-error @+1 {{unknown granularity 'per_row', expected per_tensor, per_channel, per_token, block<NxK> or group<K>}}
 func.func private @unknown_granularity(!q.tensor<64x64xf8E4M3FN, per_row, f32>)
 
 // -----
 
-// expected-error @+1 {{expected per_tensor, per_channel, per_token or block<NxK>}}
+// expected-error @+1 {{expected per_tensor, per_channel, per_token, block<NxK> or group<K>}}
 func.func private @no_granularity(!q.tensor<64x64xf8E4M3FN, 128, f32>)
 
 // -----
@@ -135,7 +135,7 @@ func.func private @shard_too_large(!q.tensor<64x2xf8E4M3FN, per_tensor, f32, sha
 
 // -----
 
-// expected-error @+1 {{expected 'shards'}}
+// expected-error @+1 {{unknown 'parts', expected minimums, shards = [...], layout = gguf, in that order}}
 func.func private @not_shards(!q.tensor<64x2xf8E4M3FN, per_tensor, f32, parts = [32, 32]>)
 
 // -----
