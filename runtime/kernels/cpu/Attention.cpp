@@ -21,7 +21,9 @@
 // are joined in ascending order. So the result depends neither on how a prompt was cut into chunks
 // nor on the threads, and a long context can still be shared out.
 //
-// The queries of a KV head (rows x heads of its group) form tiles that read K and V once.
+// The queries of a KV head (rows x heads of its group) form tiles that read K and V once. Where
+// they are few, a task takes several heads, page by page: the rows of a page's heads lie side by
+// side.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,15 +55,18 @@ struct Problem {
   void *y;
   float scoreScale;
   float valueScale;
+  int64_t threads;
   int64_t group;  // query heads of a KV head
   int64_t padded; // head_dim in whole vectors
   ChunkMap map;   // of head_dim
 };
 
-/// Queries [begin, end) of a KV head in a sequence; query i is head i % group of row i / group.
+/// Queries [begin, end) of some KV heads in a sequence; query i is head i % group of row i / group.
+/// Of several heads, they are at most kTaskQueries in all.
 struct Task {
   const octet_sequence *sequence;
-  int64_t head;
+  int64_t head; // first
+  int64_t heads;
   int64_t begin;
   int64_t end;
   int64_t firstSplit; // visible to any of the queries
@@ -88,19 +93,31 @@ OCTET_INLINE int64_t firstVisible(const Problem &p, int64_t position) {
 int64_t queryTiles(const Problem &p, const octet_sequence &s) {
   return ceilDiv(s.num_rows * p.group, kTaskQueries);
 }
+/// KV heads of a task: a share for each thread.
+int64_t headsOfTask(const Problem &p, const octet_sequence &s) {
+  return maxOf<int64_t>(
+      1, minOf(kTaskQueries / (s.num_rows * p.group), ceilDiv(p.desc.kv_heads, p.threads)));
+}
+int64_t countTasks(const Problem &p, const octet_sequence &s) {
+  return queryTiles(p, s) * ceilDiv(p.desc.kv_heads, headsOfTask(p, s));
+}
 
 Task findTask(const Problem &p, int64_t index) {
   for (int64_t s = 0;; ++s) {
     const octet_sequence &sequence = p.batch.sequences[s];
-    const int64_t tiles = queryTiles(p, sequence);
-    if (index >= tiles * p.desc.kv_heads) {
-      index -= tiles * p.desc.kv_heads;
+    const int64_t tasks = countTasks(p, sequence);
+    if (index >= tasks) {
+      index -= tasks;
       continue;
     }
+    const int64_t heads = headsOfTask(p, sequence);
+    const int64_t groups = ceilDiv(p.desc.kv_heads, heads);
     // The last tile of a prompt sees most keys: it goes first.
-    const int64_t tile = tiles - 1 - index / p.desc.kv_heads;
+    const int64_t tile = queryTiles(p, sequence) - 1 - index / groups;
+    const int64_t head = index % groups * heads;
     Task task{&sequence,
-              index % p.desc.kv_heads,
+              head,
+              minOf(heads, p.desc.kv_heads - head),
               tile * kTaskQueries,
               minOf((tile + 1) * kTaskQueries, sequence.num_rows * p.group),
               0,
@@ -127,14 +144,24 @@ OCTET_INLINE int64_t usedWords(const Problem &p) {
     return p.map.chunks * Family::kSteps * 16;
 }
 
-/// The first `count` keys of a page; the others are zero.
+/// Fetches a row of a page that is needed after this one's, into the second-level cache.
+template <typename T>
+OCTET_INLINE void fetchRow(const T *p, int64_t count) {
+  for (int64_t byte = 0; byte < count * static_cast<int64_t>(sizeof(T)); byte += 64)
+    _mm_prefetch(reinterpret_cast<const char *>(p) + byte, _MM_HINT_T1);
+}
+
+/// The first `count` keys of a page; the others are zero. `next` is the next page's, or null.
 template <typename Family, typename T>
-static void packKeys(const Problem &p, const T *keys, int64_t count, VI *out) {
+static void packKeys(const Problem &p, const T *keys, int64_t count, const T *next, VI *out) {
   constexpr int S = Family::kSteps;
   const int64_t stride = p.desc.kv_heads * p.desc.head_dim;
   const int64_t words = usedWords<Family, T>(p);
   for (int g = 0; g < kVectors; ++g) {
     const int64_t rows = maxOf<int64_t>(0, minOf<int64_t>(16, count - 16 * g));
+    if (next)
+      for (int64_t r = 16 * g; r < 16 * g + 16; ++r)
+        fetchRow(next + r * stride, p.desc.head_dim);
     for (int64_t c = 0; c < p.map.chunks; ++c) {
       VI rowVectors[16][S];
       for (int64_t r = 0; r < 16; ++r) {
@@ -186,23 +213,25 @@ static void scoreTile(const VI *x, int64_t rowVectors, const VI *keys, int64_t w
       store(scores + i * kPage + 16 * v, acc[i][v]);
 }
 
+/// Scores of `queries` queries from `first` on.
 template <typename Family, typename T>
-static void score(const Problem &p, const State &state, int64_t queries) {
+static void score(const Problem &p, const State &state, int64_t first, int64_t queries) {
   const int64_t rowVectors = p.map.chunks * Family::kSteps;
   const int64_t words = usedWords<Family, T>(p);
+  const VI *x = state.x + first * rowVectors;
   int64_t i = 0;
 #if OCTET_SIMD_LEVEL > 0
   for (; i + kTileQ <= queries; i += kTileQ)
-    scoreTile<Family, kTileQ>(state.x + i * rowVectors, rowVectors, state.keys, words,
+    scoreTile<Family, kTileQ>(x + i * rowVectors, rowVectors, state.keys, words,
                               state.scores + i * kPage);
   if (i + 2 <= queries) {
-    scoreTile<Family, 2>(state.x + i * rowVectors, rowVectors, state.keys, words,
+    scoreTile<Family, 2>(x + i * rowVectors, rowVectors, state.keys, words,
                          state.scores + i * kPage);
     i += 2;
   }
 #endif
   for (; i < queries; ++i)
-    scoreTile<Family, 1>(state.x + i * rowVectors, rowVectors, state.keys, words,
+    scoreTile<Family, 1>(x + i * rowVectors, rowVectors, state.keys, words,
                          state.scores + i * kPage);
 }
 
@@ -264,16 +293,20 @@ static void softmaxPage(const Problem &p, float *scores, int64_t begin, int64_t 
 
 /// Keys [begin, end) of a page of V, as the family multiplies them: F32 rows, or the words (key 2
 /// i, key 2 i + 1) of each column. Zeros behind head_dim; of a pair that is cut, the other key is
-/// zero.
+/// zero. `next` is the next page's, or null.
 template <typename Family, typename T>
-static void packValues(const Problem &p, const T *values, int64_t begin, int64_t end, VI *out) {
+static void packValues(const Problem &p, const T *values, int64_t begin, int64_t end, const T *next,
+                       VI *out) {
   constexpr int S = Family::kSteps;
   const int64_t stride = p.desc.kv_heads * p.desc.head_dim, vectors = p.padded / 16;
   for (int64_t c = 0; c < p.map.chunks; ++c) {
     const int64_t first = p.map.begin(c), length = p.map.length(c);
+    const T *ahead = next ? next + first : nullptr;
     const int64_t used = ceilDiv(length, 16);
     if constexpr (S == 4) {
       for (int64_t t = begin; t < end; ++t) {
+        if (ahead)
+          fetchRow(ahead + t * stride, length);
         VI v[S];
         expandChunk<Family, F32>(values + t * stride + first, length, v);
         for (int64_t i = 0; i < used; ++i)
@@ -283,6 +316,10 @@ static void packValues(const Problem &p, const T *values, int64_t begin, int64_t
 #if OCTET_SIMD_LEVEL == 2
       for (int64_t pair = begin / 2; pair < ceilDiv(end, 2); ++pair) {
         VI a[S] = {}, b[S] = {}, v[4];
+        if (ahead) {
+          fetchRow(ahead + 2 * pair * stride, length);
+          fetchRow(ahead + (2 * pair + 1) * stride, length);
+        }
         if (2 * pair >= begin)
           expandChunk<Family, BF16>(values + 2 * pair * stride + first, length, a);
         if (2 * pair + 1 < end)
@@ -367,20 +404,13 @@ static void addValuesTo(int64_t rows, const float *scores, const VI *values, int
 
 OCTET_INLINE int64_t resultStride(const Problem &p) { return p.padded + 16; }
 
-template <typename T>
-OCTET_INLINE void fetchRows(const T *p, int64_t rows, int64_t stride, int64_t count) {
-  for (int64_t r = 0; r < rows; ++r)
-    for (int64_t byte = 0; byte < count * static_cast<int64_t>(sizeof(T)); byte += 64)
-      _mm_prefetch(reinterpret_cast<const char *>(p + r * stride) + byte, _MM_HINT_T1);
-}
-
-/// One split of the queries of a task, into `part`.
+/// One split of the queries of a task, into `part`: head after head.
 template <typename Family, typename T>
 static void runSplit(const Problem &p, const Task &task, int64_t split, const State &state,
                      float *part) {
   const int64_t queries = task.end - task.begin, ld = resultStride(p);
   const int64_t d = p.desc.head_dim, keyStride = p.desc.kv_heads * d;
-  for (int64_t i = 0; i < queries; ++i) {
+  for (int64_t i = 0; i < task.heads * queries; ++i) {
     float *result = part + i * ld;
     memset(result, 0, static_cast<size_t>(ld) * sizeof(float));
     result[p.padded] = -__builtin_inff();
@@ -390,40 +420,42 @@ static void runSplit(const Problem &p, const Task &task, int64_t split, const St
   const int64_t high = positionOf(p, task, task.end - 1) + 1;
   const int64_t firstPage = maxOf(split * kSplitPages, low / kPage);
   const int64_t lastPage = minOf((split + 1) * kSplitPages, ceilDiv(high, kPage));
-  auto at = [&](const void *base, int64_t page) {
+  auto at = [&](const void *base, int64_t page, int64_t head) -> const T * {
+    if (page >= lastPage)
+      return nullptr;
     const int64_t row = static_cast<int64_t>(task.sequence->pages[page]) * kPage;
-    return static_cast<const T *>(base) + row * keyStride + task.head * d;
+    return static_cast<const T *>(base) + row * keyStride + head * d;
   };
   for (int64_t page = firstPage; page < lastPage; ++page) {
     const int64_t start = page * kPage;
     const int64_t count = minOf(kPage, high - start);
-    if (page + 1 < lastPage) {
-      // Rows of a head lie apart, which the processor's prefetchers do not follow.
-      fetchRows(at(p.kv.k, page + 1), minOf(kPage, high - start - kPage), keyStride, d);
-      fetchRows(at(p.kv.v, page + 1), minOf(kPage, high - start - kPage), keyStride, d);
-    }
-    packKeys<Family, T>(p, at(p.kv.k, page), count, state.keys);
-    score<Family, T>(p, state, queries);
-    packValues<Family, T>(p, at(p.kv.v, page), maxOf<int64_t>(0, low - start), count, state.values);
-
-    // Queries that see the same keys of the page share a pass over V.
     int64_t begin[kTaskQueries], end[kTaskQueries];
     for (int64_t i = 0; i < queries; ++i) {
       const int64_t position = positionOf(p, task, task.begin + i);
       begin[i] = maxOf<int64_t>(0, firstVisible(p, position) - start);
       end[i] = minOf(kPage, position + 1 - start);
-      if (begin[i] < end[i])
-        softmaxPage<Family::kSteps == 2>(p, state.scores + i * kPage, begin[i], end[i],
-                                         part + i * ld);
     }
-    for (int64_t i = 0, run; i < queries; i += run) {
-      run = 1;
-      while (run < kTileQ && i + run < queries && begin[i + run] == begin[i] &&
-             end[i + run] == end[i])
-        ++run;
-      if (begin[i] < end[i])
-        addValuesTo<Family>(run, state.scores + i * kPage, state.values, p.padded / 16, begin[i],
-                            end[i], part + i * ld, ld);
+    for (int64_t h = 0; h < task.heads; ++h) {
+      const int64_t head = task.head + h;
+      float *results = part + h * queries * ld;
+      packKeys<Family, T>(p, at(p.kv.k, page, head), count, at(p.kv.k, page + 1, head), state.keys);
+      score<Family, T>(p, state, h * queries, queries);
+      packValues<Family, T>(p, at(p.kv.v, page, head), maxOf<int64_t>(0, low - start), count,
+                            at(p.kv.v, page + 1, head), state.values);
+      for (int64_t i = 0; i < queries; ++i)
+        if (begin[i] < end[i])
+          softmaxPage<Family::kSteps == 2>(p, state.scores + i * kPage, begin[i], end[i],
+                                           results + i * ld);
+      // Queries that see the same keys of the page share a pass over V.
+      for (int64_t i = 0, run; i < queries; i += run) {
+        run = 1;
+        while (run < kTileQ && i + run < queries && begin[i + run] == begin[i] &&
+               end[i + run] == end[i])
+          ++run;
+        if (begin[i] < end[i])
+          addValuesTo<Family>(run, state.scores + i * kPage, state.values, p.padded / 16, begin[i],
+                              end[i], results + i * ld, ld);
+      }
     }
   }
 }
@@ -453,15 +485,16 @@ static void joinSplit(const Problem &p, int64_t queries, float *whole, const flo
 
 static void writeResult(const Problem &p, const Task &task, const float *whole) {
   const int64_t ld = resultStride(p), d = p.desc.head_dim;
-  for (int64_t q = task.begin; q < task.end; ++q) {
-    const float *result = whole + (q - task.begin) * ld;
-    const float factor = p.valueScale / result[p.padded + 1];
-    const int64_t row = task.sequence->first_row + q / p.group;
-    const int64_t head = task.head * p.group + q % p.group;
-    for (int64_t c = 0; c < d; c += 16)
-      narrowTo(p.y, (row * p.desc.q_heads + head) * d + c, p.desc.type,
-               load<VF>(result + c) * factor, minOf<int64_t>(16, d - c));
-  }
+  const float *result = whole;
+  for (int64_t kvHead = task.head; kvHead < task.head + task.heads; ++kvHead)
+    for (int64_t q = task.begin; q < task.end; ++q, result += ld) {
+      const float factor = p.valueScale / result[p.padded + 1];
+      const int64_t row = task.sequence->first_row + q / p.group;
+      const int64_t head = kvHead * p.group + q % p.group;
+      for (int64_t c = 0; c < d; c += 16)
+        narrowTo(p.y, (row * p.desc.q_heads + head) * d + c, p.desc.type,
+                 load<VF>(result + c) * factor, minOf<int64_t>(16, d - c));
+    }
 }
 
 /// The queries of a task, in the order of the keys.
@@ -469,13 +502,14 @@ template <typename Family, typename T, typename Q>
 static void packQueries(const Problem &p, const Task &task, VI *out) {
   const int64_t d = p.desc.head_dim;
   const Q *q = static_cast<const Q *>(p.q);
-  for (int64_t query = task.begin; query < task.end; ++query) {
-    const int64_t row = task.sequence->first_row + query / p.group;
-    const int64_t head = task.head * p.group + query % p.group;
-    for (int64_t c = 0; c < p.map.chunks; ++c, out += Family::kSteps)
-      expandChunk<Family, T>(q + (row * p.desc.q_heads + head) * d + p.map.begin(c),
-                             p.map.length(c), out);
-  }
+  for (int64_t kvHead = task.head; kvHead < task.head + task.heads; ++kvHead)
+    for (int64_t query = task.begin; query < task.end; ++query) {
+      const int64_t row = task.sequence->first_row + query / p.group;
+      const int64_t head = kvHead * p.group + query % p.group;
+      for (int64_t c = 0; c < p.map.chunks; ++c, out += Family::kSteps)
+        expandChunk<Family, T>(q + (row * p.desc.q_heads + head) * d + p.map.begin(c),
+                               p.map.length(c), out);
+    }
 }
 
 template <typename Family>
@@ -501,7 +535,7 @@ static void run(ThreadPool &pool, const Problem &p) {
   int64_t tasks = 0, longest = 0;
   for (int64_t s = 0; s < p.batch.num_sequences; ++s) {
     const octet_sequence &sequence = p.batch.sequences[s];
-    tasks += queryTiles(p, sequence) * p.desc.kv_heads;
+    tasks += countTasks(p, sequence);
   }
   for (int64_t t = 0; t < tasks; ++t)
     longest = maxOf(longest, findTask(p, t).splits);
@@ -510,7 +544,7 @@ static void run(ThreadPool &pool, const Problem &p) {
     auto whole = [&](int64_t begin, int64_t end) {
       for (int64_t t = begin; t < end; ++t) {
         const Task task = findTask(p, t);
-        const int64_t queries = task.end - task.begin;
+        const int64_t queries = task.heads * (task.end - task.begin);
         const State state = makeState<Family>(p, ThreadPool::threadScratch());
         packQueries<Family, T, Q>(p, task, state.x);
         memset(state.whole, 0, static_cast<size_t>(queries * resultStride(p)) * 4);
@@ -545,7 +579,7 @@ static void run(ThreadPool &pool, const Problem &p) {
       const Task task = findTask(p, t);
       float *first = parts + t * longest * partFloats;
       for (int64_t s = 1; s < task.splits; ++s)
-        joinSplit(p, task.end - task.begin, first, first + s * partFloats);
+        joinSplit(p, task.heads * (task.end - task.begin), first, first + s * partFloats);
       writeResult(p, task, first);
     }
   };
@@ -577,6 +611,7 @@ void attention(ThreadPool &pool, const octet_attention_desc &desc, const octet_k
                         y,
                         scaled ? desc.scale * *kScale : desc.scale,
                         scaled ? *vScale : 1.0f,
+                        int64_t(pool.size()),
                         desc.q_heads / desc.kv_heads,
                         ceilDiv(desc.head_dim, 16) * 16,
                         ChunkMap(desc.head_dim, desc.head_dim)};
