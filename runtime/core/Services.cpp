@@ -242,7 +242,8 @@ static int32_t badBlock(Context &c, const octet_tensor_desc &desc,
   const int64_t groups = desc.cols / kBlockElements;
   // Rows in the order of the file, where loading changed it (W16).
   int64_t row = block / groups;
-  if (const int64_t head = desc.head_rows) {
+  const bool known = part.tensor >= 0 && part.tensor < int64_t(c.rows.size());
+  if (const int64_t head = known ? c.rows[part.tensor]->headRows : 0) {
     const int64_t within = row % head;
     row += 2 * (within % (head / 2)) + within / (head / 2) - within;
   }

@@ -204,9 +204,14 @@ def write_gguf(path, metadata, tensors, version=3):
         out += struct.pack("<IQ", TYPES[dtype][0], offset)
         offset += len(data) + -len(data) % ALIGNMENT
     out += bytes(-len(out) % ALIGNMENT)
-    for _, _, data in tensors.values():
-        out += data + bytes(-len(data) % ALIGNMENT)
-    Path(path).write_bytes(out)
+    with open(path, "wb") as file:
+        file.write(out)
+        for _, _, data in tensors.values():
+            end = file.tell() + len(data) + -len(data) % ALIGNMENT
+            if isinstance(data, (bytes, bytearray)):
+                file.write(data)
+            file.seek(end)  # what is not there is a hole (make_shape.py)
+        file.truncate()
 
 
 def byte_characters():

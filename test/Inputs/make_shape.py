@@ -5,9 +5,10 @@
 """Write the shape of a model: a checkpoint whose weights are a hole.
 
     make_shape.py OUT --shape llama-1.1b --format fp8-block [OPTIONS of make_model.py]
+    make_shape.py OUT.gguf --shape llama-1.1b --types Q4_1 [OPTIONS of make_gguf.py]
 
-config.json and the headers are those that make_model.py writes for the same
-options, so the folder compiles; the data are not there (a sparse file of zeros,
+config.json and the headers are those that make_model.py or make_gguf.py writes
+for the same options, so the folder or file compiles; the data are not there (a sparse file of zeros,
 which takes no room on most file systems), so the executable runs with
 `--weights random`. Options given beside --shape override it. Python's standard
 library only.
@@ -17,6 +18,7 @@ import struct
 import sys
 from pathlib import Path
 
+import make_gguf
 import make_model
 
 # What a step of decode reads in BF16, without the cache, is in the comments.
@@ -96,6 +98,16 @@ def write_safetensors(path, tensors):
     return offset
 
 
+def write_gguf(options):
+    """A GGUF file; norms are there, they are small."""
+    make_gguf.random_data = lambda rng, dtype, count, size: Hole(
+        count // make_gguf.TYPES[dtype][1] * make_gguf.TYPES[dtype][2])
+    metadata, tensors = make_gguf.make(options)
+    make_gguf.write_gguf(options.out, metadata, tensors)
+    return len(tensors), sum(len(data) for _, _, data in tensors.values()
+                             if isinstance(data, Hole))
+
+
 def main():
     arguments = sys.argv[1:]
     if "--shape" not in arguments[:-1]:
@@ -106,10 +118,18 @@ def main():
     if name not in SHAPES:
         sys.exit(f"make_shape.py: no shape '{name}'; there are "
                  f"{', '.join(SHAPES)}")
-    shape = []
+    gguf, shape = "--types" in arguments, []
     for key, value in SHAPES[name].items():
+        if gguf and key in ("max_position", "rope_theta"):
+            continue  # of no concern for the time that a step takes
         option = "--" + key.replace("_", "-")
         shape += [option] if value is True else [option, str(value)]
+    if gguf:
+        options = make_gguf.parse(shape + arguments)
+        count, size = write_gguf(options)
+        print(f"{options.out}: {name} {options.types}, {count} tensors, {size} "
+              f"bytes of weights that are not there", file=sys.stderr)
+        return
     options = make_model.parse(shape + arguments)
     out = Path(options.out)
     out.mkdir(parents=True, exist_ok=True)

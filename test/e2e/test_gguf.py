@@ -111,6 +111,82 @@ class Gguf(TestCase):
                          "--max-tokens", 4, "--ignore-eos", "--json")
         self.assertIn("ids", done.stdout)
 
+    def kernels(self, exe):
+        """Kernel and weight of each product."""
+        info = json.loads(self.call(self.dir / exe, "info", "--json").stdout)
+        return {(d["kernel"], d["weight"].split(",")[0])
+                for d in info["decisions"] if d["method"] != "attention"}
+
+    def test_stays_packed(self):
+        """Q8_0, Q4_0 and Q4_1 are multiplied as they are, and others unpacked
+        while loading; a shard of another type stays apart."""
+        file = self.make_gguf("kinds", "--types", "Q4_0,Q4_1,Q8_0,Q6_K",
+                              "--layers", 1)
+        self.compile(file, "kinds.exe")
+        self.assertEqual(self.kernels("kinds.exe"),
+                         {("cpu.gguf_gemm", "Q4_0"), ("cpu.gguf_gemm", "Q4_1"),
+                          ("cpu.gguf_gemm", "Q8_0"), ("cpu.gemm", "f32")})
+        # A method that the user names makes codes of its own (C3, W10).
+        self.compile(file, "fp8.exe", "--quantization", "fp8")
+        self.assertIn(("cpu.fp8_channel_gemm", "f8E4M3FN per_channel"),
+                      self.kernels("fp8.exe"))
+        self.compile(file, "gguf.exe", "--quantization", "gguf")
+        self.assertEqual(self.kernels("gguf.exe"), self.kernels("kinds.exe"))
+
+    def bf16_twin(self, name, types):
+        """Logits of a packed file in BF16, and of a folder that holds its
+        weights rounded to BF16 (B4)."""
+        file = self.make_gguf(name, "--types", types)
+        config, tensors = make_gguf.convert(file)
+        rounded = {
+            key: ("BF16", shape,
+                  b"".join(map(encode_bf16, array.array("f", data))))
+            if len(shape) == 2 else (dtype, shape, data)
+            for key, (dtype, shape, data) in tensors.items()}
+        make_gguf.write_folder(self.dir / name, config, rounded)
+        self.compile(file, name + ".gguf.exe", "--dtype", "bf16")
+        self.compile(self.dir / name, name + ".exe", "--dtype", "bf16")
+        return (self.logits(self.dir / (name + ".gguf.exe"), name + ".a"),
+                self.logits(self.dir / (name + ".exe"), name + ".b"))
+
+    def test_bf16_is_that_of_rounded_weights(self):
+        a, b = self.bf16_twin("bf16-q8", "Q8_0")
+        self.assertEqual(a, b)
+        # 4-bit codes come in an order of their own, so sums round otherwise:
+        # a BF16 value now and then by its last place, 2^-8 of it.
+        a, b = self.bf16_twin("bf16-q4", "Q4_0,Q4_1")
+        error = sum((x - y) ** 2 for x, y in zip(a, b)) ** 0.5
+        self.assertLess(error, 2 ** -6 * sum(y * y for y in b) ** 0.5)
+
+    def test_bad_scale(self):
+        """A scale that is no number is an error that names its place in the
+        file, where rows of q lie in another order (W6, W16)."""
+        options = make_gguf.parse([str(self.dir / "nan.gguf"), "--types",
+                                   "Q4_1", "--layers", "1"])
+        metadata, tensors = make_gguf.make(options)
+        dtype, shape, data = tensors["blk.0.attn_q.weight"]
+        at = (5 * shape[1] // 32 + 3) * 20 + 2
+        data = data[:at] + struct.pack("<e", float("inf")) + data[at + 2:]
+        tensors["blk.0.attn_q.weight"] = dtype, shape, data
+        file = self.dir / "nan.gguf"
+        make_gguf.write_gguf(file, metadata, tensors)
+        self.compile(file, "nan.exe")
+        done = self.call(self.dir / "nan.exe", "run", "--prompt-ids", "1",
+                         status=1)
+        self.assertIn("tensor 'model.layers.0.self_attn.q_proj.weight': minimum "
+                      "of row 5, block 3 is infinite; it has to be finite [W6]",
+                      done.stderr)
+
+    def test_other_packing(self):
+        """Files that differ only in a tensor's type are told apart."""
+        a = self.make_gguf("a", "--types", "Q4_0", "--layers", 1)
+        b = self.make_gguf("b", "--types", "Q4_1", "--layers", 1)
+        self.compile(a, "a.exe")
+        done = self.call(self.dir / "a.exe", "run", "--weights", b,
+                         "--prompt-ids", "1", status=1)
+        self.assertIn("is Q4_1 [", done.stderr)
+        self.assertIn(", expected Q4_0 [", done.stderr)
+
     def check_quantised(self, kind, bn, bk, scale, shape, config):
         """Codes and scales are those of Python; the result runs like the same
         numbers in float32."""
