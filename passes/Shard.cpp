@@ -22,9 +22,9 @@
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "octet/Sharding/ShardRules.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
-#include "passes/ShardRules.h"
 
 namespace octet {
 #define GEN_PASS_DEF_SHARD

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/ShardRules.h"
+#include "octet/Sharding/ShardRules.h"
 #include "gtest/gtest.h"
 
 using namespace octet;
@@ -55,6 +55,30 @@ TEST(ShardRules, W3Text) {
   EXPECT_EQ(describeSplit({row(100, 128)}, 3),
             "input dimension 100 over tp=3 is not a whole number per rank; "
             "tp=1 would work [W3]");
+}
+
+// W3, W3c: an expert is split over the ranks of its group.
+TEST(ShardRules, W3Experts) {
+  const std::vector<SplitDimension> w13 = {column(320, 128), column(320, 128)};
+  EXPECT_EQ(describeExpertSplit(w13, {.tp = 2, .ep = 2}), "");
+  EXPECT_EQ(describeExpertSplit(w13, {.tp = 1, .ep = 2, .dp = 2}), "");
+  EXPECT_EQ(describeExpertSplit(w13, {.tp = 2}),
+            "output dimension 320 over tp=2 is 160 per rank, not a multiple of "
+            "the block (bn=128); tp=1 would work, or ep=2, which keeps each "
+            "expert whole [W3]");
+  EXPECT_EQ(describeExpertSplit({row(768, 128)}, {.tp = 8, .ep = 2}),
+            "input dimension 768 over tp=8, ep=2 (4 ranks an expert) is 192 "
+            "per rank, not a multiple of the block (bk=128); tp=2, 4, 6 or 12 "
+            "would work, or ep=8, which keeps each expert whole [W3]");
+}
+
+// --split-blocks pad: 576 rows per rank touch five blocks on either rank, 160
+// touch two.
+TEST(ShardRules, W3Padding) {
+  EXPECT_EQ(padSplit(row(1152, 128), 2), 640);
+  EXPECT_EQ(padSplit(row(320, 128), 2), 256);
+  EXPECT_EQ(padSplit(row(3072, 128), 8), 384); // whole blocks already
+  EXPECT_EQ(padSplit(row(576, 128), 1), 576);  // not split, stays ragged
 }
 
 // W3b: two KV heads over four ranks stand on two ranks each, so a rank has half

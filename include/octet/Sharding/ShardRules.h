@@ -12,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef OCTET_PASSES_SHARDRULES_H
-#define OCTET_PASSES_SHARDRULES_H
+#ifndef OCTET_SHARDING_SHARDRULES_H
+#define OCTET_SHARDING_SHARDRULES_H
 
 #include <cstdint>
 #include <string>
@@ -26,6 +26,9 @@ struct RankConfig {
   int64_t tp = 1;
   int64_t ep = 1;
   int64_t dp = 1;
+
+  /// Ranks that each expert of a group is split over.
+  int64_t getExpertDegree() const { return tp * dp / ep; }
 };
 
 /// One dimension that a split divides.
@@ -42,6 +45,11 @@ struct SplitDimension {
 /// Degrees above this are not listed among those that would work.
 inline constexpr int64_t kMaxListedDegree = 128;
 
+/// Parts that `tp` ranks make of a dimension: KV heads are replicated where
+/// there are more ranks than heads; 0 if they neither split nor replicate
+/// (W3b).
+int64_t countParts(const SplitDimension &dimension, int64_t tp);
+
 /// Does a split over `tp` ranks leave each with whole blocks? (W3)
 bool splits(const SplitDimension &dimension, int64_t tp);
 
@@ -52,6 +60,24 @@ std::vector<int64_t> findDegrees(const std::vector<SplitDimension> &dimensions);
 std::string describeSplit(const std::vector<SplitDimension> &dimensions,
                           int64_t tp);
 
+/// The values of tp up to kMaxListedDegree for which, with the ep and dp of
+/// `ranks`, experts are divided and all dimensions of one split.
+std::vector<int64_t>
+findExpertDegrees(const std::vector<SplitDimension> &dimensions,
+                  const RankConfig &ranks);
+
+/// The first dimension of an expert that the ranks of its group cannot split,
+/// and what would work (W3, W3c). describeRanks found nothing.
+std::string describeExpertSplit(const std::vector<SplitDimension> &dimensions,
+                                const RankConfig &ranks);
+
+/// The part of one rank in whole blocks, the largest over the ranks: what
+/// `--split-blocks pad` loads (W3). `tp` divides the size.
+int64_t padSplit(const SplitDimension &dimension, int64_t tp);
+
+/// "1, 2 or 4".
+std::string joinDegrees(const std::vector<int64_t> &degrees);
+
 /// Query heads are split; KV heads are split or replicated (W3b).
 std::string describeHeads(int64_t heads, int64_t kvHeads, int64_t tp);
 
@@ -60,4 +86,4 @@ std::string describeRanks(const RankConfig &ranks);
 
 } // namespace octet
 
-#endif // OCTET_PASSES_SHARDRULES_H
+#endif // OCTET_SHARDING_SHARDRULES_H

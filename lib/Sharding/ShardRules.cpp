@@ -6,15 +6,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/ShardRules.h"
+#include "octet/Sharding/ShardRules.h"
 #include <algorithm>
 #include <utility>
 
 using namespace octet;
 
-/// Parts that `tp` ranks make of a dimension: KV heads are replicated where
-/// there are more ranks than heads; 0 if they neither split nor replicate.
-static int64_t countParts(const SplitDimension &dimension, int64_t tp) {
+int64_t octet::countParts(const SplitDimension &dimension, int64_t tp) {
   if (dimension.heads <= 0 || dimension.heads % tp == 0)
     return tp;
   return tp % dimension.heads == 0 ? dimension.heads : 0;
@@ -40,8 +38,7 @@ octet::findDegrees(const std::vector<SplitDimension> &dimensions) {
   return degrees;
 }
 
-/// `1, 2 or 4`.
-static std::string joinDegrees(const std::vector<int64_t> &degrees) {
+std::string octet::joinDegrees(const std::vector<int64_t> &degrees) {
   std::string text;
   for (size_t i = 0; i < degrees.size(); ++i) {
     if (i)
@@ -51,28 +48,82 @@ static std::string joinDegrees(const std::vector<int64_t> &degrees) {
   return text;
 }
 
+/// What is wrong with one dimension over `degree` ranks, which are `over`.
+static std::string describeCut(const SplitDimension &dimension, int64_t degree,
+                               const std::string &over) {
+  int64_t parts = countParts(dimension, degree);
+  std::string text = std::string(dimension.name) + " dimension " +
+                     std::to_string(dimension.size) + " over " + over + " is ";
+  if (parts == 0)
+    return text + std::to_string(dimension.heads) +
+           " heads, neither split nor replicated evenly";
+  if (dimension.size % parts)
+    return text + "not a whole number per rank";
+  return text + std::to_string(dimension.size / parts) +
+         " per rank, not a multiple of the block (" + dimension.blockName +
+         "=" + std::to_string(dimension.block) + ")";
+}
+
 std::string octet::describeSplit(const std::vector<SplitDimension> &dimensions,
                                  int64_t tp) {
+  for (const SplitDimension &dimension : dimensions)
+    if (!splits(dimension, tp))
+      return describeCut(dimension, tp, "tp=" + std::to_string(tp)) +
+             "; tp=" + joinDegrees(findDegrees(dimensions)) +
+             " would work [W3]";
+  return "";
+}
+
+std::vector<int64_t>
+octet::findExpertDegrees(const std::vector<SplitDimension> &dimensions,
+                         const RankConfig &ranks) {
+  std::vector<int64_t> degrees;
+  for (int64_t tp = 1; tp <= kMaxListedDegree; ++tp)
+    if (tp * ranks.dp % ranks.ep == 0 &&
+        std::ranges::all_of(dimensions, [&](const SplitDimension &dimension) {
+          return splits(dimension, tp * ranks.dp / ranks.ep);
+        }))
+      degrees.push_back(tp);
+  return degrees;
+}
+
+std::string
+octet::describeExpertSplit(const std::vector<SplitDimension> &dimensions,
+                           const RankConfig &ranks) {
+  const int64_t degree = ranks.getExpertDegree();
+  std::string over = "tp=" + std::to_string(ranks.tp);
+  if (ranks.dp > 1)
+    over += ", dp=" + std::to_string(ranks.dp);
+  if (ranks.ep > 1)
+    over += ", ep=" + std::to_string(ranks.ep);
+  if (degree != ranks.tp)
+    over += " (" + std::to_string(degree) + " ranks an expert)";
   for (const SplitDimension &dimension : dimensions) {
-    if (splits(dimension, tp))
+    if (splits(dimension, degree))
       continue;
-    int64_t parts = countParts(dimension, tp);
-    std::string text = std::string(dimension.name) + " dimension " +
-                       std::to_string(dimension.size) +
-                       " over tp=" + std::to_string(tp) + " is ";
-    if (parts == 0)
-      text += std::to_string(dimension.heads) +
-              " heads, neither split nor replicated evenly";
-    else if (dimension.size % parts)
-      text += "not a whole number per rank";
-    else
-      text += std::to_string(dimension.size / parts) +
-              " per rank, not a multiple of the block (" + dimension.blockName +
-              "=" + std::to_string(dimension.block) + ")";
-    return text + "; tp=" + joinDegrees(findDegrees(dimensions)) +
-           " would work [W3]";
+    std::vector<int64_t> degrees = findExpertDegrees(dimensions, ranks);
+    std::string ways = degrees.empty()
+                           ? ""
+                           : "tp=" + joinDegrees(degrees) + " would work, or ";
+    return describeCut(dimension, degree, over) + "; " + ways +
+           "ep=" + std::to_string(ranks.tp * ranks.dp) +
+           ", which keeps each expert whole [W3]";
   }
   return "";
+}
+
+int64_t octet::padSplit(const SplitDimension &dimension, int64_t tp) {
+  const int64_t parts = countParts(dimension, tp);
+  const int64_t size = dimension.size / parts, block = dimension.block;
+  int64_t largest = size;
+  if (parts == 1)
+    return size;
+  for (int64_t rank = 0; rank < parts; ++rank) {
+    int64_t begin = rank * size / block;
+    int64_t end = ((rank + 1) * size + block - 1) / block;
+    largest = std::max(largest, (end - begin) * block);
+  }
+  return largest;
 }
 
 std::string octet::describeHeads(int64_t heads, int64_t kvHeads, int64_t tp) {
