@@ -33,12 +33,17 @@ Result<DecoderShape> octet::readLlamaShape(ConfigReader &config) {
 }
 
 Result<DecoderShape> octet::readMistralShape(ConfigReader &config) {
-  return readDense(config);
+  OCTET_TRY_ASSIGN(DecoderShape shape, readDense(config));
+  // No key speaks of biases.
+  shape.attention->qkvBias = shape.attention->outputBias = shape.mlpBias =
+      Bias::AsStored;
+  return shape;
 }
 
 Result<DecoderShape> octet::readQwen2Shape(ConfigReader &config) {
   OCTET_TRY_ASSIGN(DecoderShape shape, readDense(config));
   shape.attention->qkvBias = Bias::Yes;
+  shape.attention->outputBias = shape.mlpBias = Bias::AsStored;
   return shape;
 }
 
@@ -47,5 +52,6 @@ Result<DecoderShape> octet::readQwen3Shape(ConfigReader &config) {
   OCTET_TRY_ASSIGN(Bias bias, readBiasFlag(config, "attention_bias"));
   shape.attention->qkvBias = shape.attention->outputBias = bias;
   shape.attention->qkNorm = true;
+  shape.mlpBias = Bias::AsStored;
   return shape;
 }

@@ -78,11 +78,11 @@ Result<std::string> octet::declareModule(QuantConfig &config,
 
 Result<Declaration> octet::declareKind(QuantConfig &config,
                                        std::string_view module,
-                                       std::string_view fused,
-                                       ModuleKind kind) {
+                                       std::string_view fused, ModuleKind kind,
+                                       bool fusedIsStored) {
   Declaration result;
-  OCTET_TRY_ASSIGN(result.declared, declareModule(config, module, fused,
-                                                  /*fusedIsStored=*/false));
+  OCTET_TRY_ASSIGN(result.declared,
+                   declareModule(config, module, fused, fusedIsStored));
   bool asks = kind == ModuleKind::Linear || kind == ModuleKind::RoutedExpert ||
               kind == ModuleKind::LmHead;
   if (!asks || result.declared.starts_with("ignored"))

@@ -98,7 +98,7 @@ TEST(ModuleList, Dense) {
 TEST(ModuleList, DenseFamiliesDifferInBiasesAndNorms) {
   auto qwen2 = list(dense("Qwen2ForCausalLM"));
   EXPECT_EQ(qwen2.at("model.layers.0.self_attn.v_proj").bias, Bias::Yes);
-  EXPECT_EQ(qwen2.at("model.layers.0.self_attn.o_proj").bias, Bias::No);
+  EXPECT_EQ(qwen2.at("model.layers.0.self_attn.o_proj").bias, Bias::AsStored);
   EXPECT_FALSE(qwen2.contains("model.layers.0.self_attn.q_norm"));
   json config = dense("Qwen3ForCausalLM");
   config["tie_word_embeddings"] = true;

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PublishedConfigs.h"
+#include "octet/Modules/Decide.h"
 #include <chrono>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -255,6 +256,40 @@ TEST_F(PublishedConfigs, ModulesAndSchemesImplyTheTables) {
         << problems.size() << " problems, " << table.size() << " left";
   }
   EXPECT_EQ(tables, 12);
+}
+
+/// The whole decision on each table, headers included, accepts it without a
+/// warning, and takes seconds for none.
+TEST_F(PublishedConfigs, TablesAreDecidedQuickly) {
+  for (const fs::directory_entry &entry : fs::directory_iterator(configs)) {
+    json file = readPublished(entry.path() / "tensors.json");
+    if (!file.is_object())
+      continue;
+    SCOPED_TRACE(entry.path().filename());
+    TensorTable table;
+    table.files = {"model.safetensors"};
+    table.fileBytes = {0};
+    for (auto &[name, stored] : expandTable(file)) {
+      TensorInfo info{};
+      info.name = name;
+      info.type = stored.type;
+      info.shape = stored.shape;
+      table.tensors.push_back(std::move(info));
+    }
+    ASSERT_TRUE(table.finish().ok());
+    json config = readPublished(entry.path() / "config.json");
+    auto start = std::chrono::steady_clock::now();
+    Result<CheckpointDecisions> decided =
+        decideCheckpoint(config, nullptr, &table, {});
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - start;
+    ASSERT_TRUE(decided.ok()) << text(decided.status());
+    EXPECT_LT(took.count(), 2.0) << table.all().size() << " tensors";
+    for (const ErrorInfo &warning : decided->warnings)
+      ADD_FAILURE() << warning.format();
+    RecordProperty(entry.path().filename().string() + "_ms",
+                   std::to_string(int(took.count() * 1000)));
+  }
 }
 
 /// C7: all 541 entries of GLM-5.3's list name a module or a tensor, and looking

@@ -168,8 +168,21 @@ struct Declaration {
   std::string declared;         ///< as declareModule
   std::optional<Scheme> scheme; ///< none: unquantised
 };
+/// \param fusedIsStored  as declareModule.
 Result<Declaration> declareKind(QuantConfig &config, std::string_view module,
-                                std::string_view fused, ModuleKind kind);
+                                std::string_view fused, ModuleKind kind,
+                                bool fusedIsStored = false);
+
+/// What one shard of a fused module is. A shard that the checkpoint does not
+/// have does not vote (C8).
+struct ShardVote {
+  std::string name; ///< "q_proj"
+  bool quantized = false;
+  std::string declared; ///< what declareModule said
+};
+/// Why shards of which some are quantised do not agree: "q_proj and k_proj are
+/// quantised but v_proj is on the ignore list". Empty if they do.
+std::string describeMixedShards(std::span<const ShardVote> shards);
 
 //===----------------------------------------------------------------------===//
 // One module
@@ -255,6 +268,17 @@ std::vector<ExpectedTensor> expectTensors(std::string_view method,
                                           const Scheme &scheme, int64_t n,
                                           int64_t k, int64_t experts = 0);
 
+/// What a split has to leave whole (W3): sides of the part of one rank are
+/// multiples of these.
+struct SplitAlignment {
+  int64_t n = 1, k = 1; ///< blocks, groups and words, in elements
+  /// Each rank reads the scales of all groups, also of those that it does not
+  /// hold (act-order).
+  bool needsAllScales = false;
+  bool operator==(const SplitAlignment &) const = default;
+};
+SplitAlignment getSplitAlignment(const Scheme &scheme);
+
 /// The kind of format as a word: "unquantized", "fp8-block", "fp8-tensor",
 /// "fp8-channel", "int8-channel", "mxfp8", "mxfp4", "nvfp4", "awq-int4",
 /// "gptq-int4", "int4-group".
@@ -270,6 +294,11 @@ struct ContractQuery {
   bool requantMax = false;
   /// `--mxfp8-as`: "block", "weight-only", or empty (B6).
   std::string mxfp8As = {};
+  /// `--scale-format keep`: no contract that asks for other scales than the
+  /// stored ones (W11).
+  bool keepScales = false;
+  /// Describe: contracts whose loading rewrite is not built are given too.
+  Purpose purpose = Purpose::Compile;
 };
 /// \param numerics  the target whose contracts are followed.
 /// \returns an input error for a contract that needs a loading rewrite which is
