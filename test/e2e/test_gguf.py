@@ -94,6 +94,11 @@ class Gguf(TestCase):
     def test_llama_of_every_type(self):
         self.check_compiled("llama")
 
+    def test_packed_types_alone(self):
+        """The embedding and lm_head are of the type too."""
+        for kind in ("Q8_0", "Q4_0", "Q4_1"):
+            self.check_compiled(kind.lower(), "--types", kind, "--layers", 1)
+
     def test_llama_rope_factors(self):
         self.check_compiled("llama3", "--rope", "llama3", "--tied",
                             "--types", "Q4_0,Q8_0", "--head-dim", 128)

@@ -43,6 +43,43 @@ struct Scales {
   }
 };
 
+// Blocks hold their scales, of any sign; the first that is not finite counts,
+// and codes that would be such a scale do not.
+TEST(LoadOps, W6_FieldsOfBlocksAreFinite) {
+  rt::ThreadPool pool(2);
+  struct Format {
+    int32_t type;
+    int64_t bytes, fields;
+  };
+  for (const Format &f : {Format{OCTET_Q8_0, 34, 1}, Format{OCTET_Q4_0, 18, 1},
+                          Format{OCTET_Q4_1, 20, 2}}) {
+    std::vector<uint8_t> data(static_cast<size_t>(100 * 3 * f.bytes), 0xFF);
+    auto set = [&](int64_t field, uint16_t bits) {
+      std::memcpy(data.data() + field / f.fields * f.bytes +
+                      field % f.fields * 2,
+                  &bits, 2);
+    };
+    const int64_t count = 100 * 3 * f.fields;
+    for (int64_t i = 0; i < count; ++i)
+      set(i, i % 3 == 0 ? 0 : encodeF16(i % 3 == 1 ? -0.5f : 65504.0f));
+    rt::ScaledMatrix matrix;
+    matrix.data = data.data();
+    matrix.rows = 100;
+    matrix.cols = 96;
+    matrix.type = f.type;
+    EXPECT_EQ(matrix.numScales(), count);
+    EXPECT_FALSE(rt::checkScales(pool, matrix));
+    set(count - 1, 0xFE00);
+    rt::BadScale found = rt::checkScales(pool, matrix);
+    EXPECT_EQ(found.kind, rt::BadScale::NaN);
+    EXPECT_EQ(found.index, count - 1);
+    set(17, 0xFC00);
+    found = rt::checkScales(pool, matrix);
+    EXPECT_EQ(found.kind, rt::BadScale::Infinite);
+    EXPECT_EQ(found.index, 17);
+  }
+}
+
 TEST(LoadOps, W6_GoodScalesPass) {
   rt::ThreadPool pool(2);
   for (int32_t type : {OCTET_F32, OCTET_BF16, OCTET_F16}) {

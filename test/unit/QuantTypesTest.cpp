@@ -30,7 +30,8 @@ protected:
   q::TensorType type(ArrayRef<int64_t> shape, q::GranularityAttr granularity,
                      ArrayRef<int64_t> shards = {}) {
     return q::TensorType::get(&context, shape, Float8E4M3FNType::get(&context),
-                              granularity, builder.getF32Type(), shards);
+                              granularity, builder.getF32Type(), shards,
+                              q::Offset::None, q::Layout::Plain);
   }
 
   using Shape = SmallVector<int64_t>;
@@ -101,6 +102,25 @@ TEST_F(QuantTypesTest, ChangesOfOneProperty) {
             RankedTensorType::get({2, 1}, builder.getF32Type()));
 }
 
+// W1: 34, 18 and 20 bytes for 32 elements, from the type alone.
+TEST_F(QuantTypesTest, GgufBytes) {
+  const std::pair<StringRef, int64_t> formats[] = {
+      {"Q8_0", 34}, {"Q4_0", 18}, {"Q4_1", 20}};
+  for (auto [name, bytes] : formats) {
+    auto type = q::TensorType::getGguf(&context, name, {576, 1536});
+    ASSERT_TRUE(type) << name.str();
+    EXPECT_EQ(type.getGgufName(), name);
+    EXPECT_EQ(type.getBytes(), 576 * 1536 / 32 * bytes);
+    EXPECT_EQ(type.getScaleShape(), (Shape{576, 48}));
+    auto fused = type.withShards({384, 192});
+    EXPECT_EQ(fused.getGgufName(), name);
+    EXPECT_EQ(fused.getBytes(), type.getBytes());
+    EXPECT_EQ(fused.withShards({}), type);
+  }
+  EXPECT_FALSE(q::TensorType::getGguf(&context, "Q4_K", {256, 256}));
+  EXPECT_EQ(type({64, 64}, block(32, 32)).getGgufName(), "");
+}
+
 TEST_F(QuantTypesTest, KvCacheBytes) {
   auto kv = [&](q::KvLayout layout) {
     return q::KvType::get(&context, layout, /*page=*/64, /*heads=*/8,
@@ -124,7 +144,7 @@ TEST_F(QuantTypesTest, CheckedConstructionRefuses) {
   Type codes = Float8E4M3FNType::get(&context), f32 = builder.getF32Type();
   EXPECT_FALSE(q::TensorType::getChecked(
       emit, &context, ArrayRef<int64_t>{huge, 2}, codes, block(128, 128), f32,
-      ArrayRef<int64_t>{}));
+      ArrayRef<int64_t>{}, q::Offset::None, q::Layout::Plain));
   EXPECT_EQ(text, "codes and scales have more bytes than an int64_t holds");
   EXPECT_FALSE(q::GranularityAttr::getChecked(
       emit, &context, q::GranularityKind::PerTensor, int64_t(1), int64_t(1)));

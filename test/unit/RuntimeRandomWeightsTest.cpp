@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "octet/Checkpoint/TensorReader.h"
 #include "octet/Numerics/Numerics.h"
 #include "runtime/core/RandomWeights.h"
 #include <algorithm>
@@ -86,6 +87,34 @@ TEST_F(RandomWeightsTest, ProductsKeepTheSizeOfTheirInput) {
   expectSize("model.layers.0.self_attn.q_proj.bias", 0.02, 0.004);
   for (float v : values(weights, "model.layers.0.mlp.up_proj.weight"))
     ASSERT_LE(std::abs(v), 448) << "an E4M3 code that saturates or is NaN (N1)";
+}
+
+// Blocks as a GGUF file packs them: of the same size, around 0.
+TEST_F(RandomWeightsTest, PackedMatricesKeepTheSizeOfTheirInput) {
+  std::vector<ProgramTensor> tensors;
+  for (Packing packing : {Packing::Q8_0, Packing::Q4_0, Packing::Q4_1})
+    tensors.push_back({std::string(packingName(packing)),
+                       StoredType::F32,
+                       {64, 1024},
+                       packing});
+  RandomWeights weights = draw(2, tensors), again = draw(3, tensors);
+  for (const TensorInfo &tensor : weights.table().all()) {
+    auto bytes = weights.bytes(tensor);
+    EXPECT_TRUE(std::ranges::equal(bytes, again.bytes(tensor)));
+    std::vector<float> v(64 * 1024);
+    ASSERT_EQ(bytes.size(),
+              v.size() / 32 * size_t(packedBlockBytes(tensor.packing)));
+    unpackBlocks(tensor.packing, bytes, v);
+    // Sampling, and the scale's own rounding to F16 (2^-11).
+    EXPECT_NEAR(size(v) * 32, 1, 4 / std::sqrt(2.0 * 64 * 1024) + 0.001)
+        << tensor.name;
+    double sum = 0;
+    for (float value : v)
+      sum += value;
+    // Q8_0 and Q4_0 have one code more below 0 than above.
+    EXPECT_LT(std::fabs(sum / (64 * 1024)) * 32, 0.15) << tensor.name;
+    EXPECT_NE(v[0], v[32]);
+  }
 }
 
 TEST_F(RandomWeightsTest, W6ScalesArePositiveAndDiffer) {
