@@ -102,6 +102,18 @@ static Result<Contract> contractForFormat(const ResolvedModule &method,
   return contract;
 }
 
+/// The block kernel of sm_100 takes power-of-two scales only (B1, B2); other
+/// blocks, and blocks whose scales are to stay, take the generic one (W11).
+static bool wantsExponents(const Granularity &weight, const Target &numerics,
+                           const ContractQuery &query) {
+  if (!weight.isBlock() || !isBetween(numerics, 100, 120))
+    return false;
+  if (query.purpose == Purpose::Compile)
+    return true;
+  return !query.keepScales && (weight == Granularity::block(128, 128) ||
+                               weight == Granularity::block(32, 32));
+}
+
 Result<Contract> octet::contractFor(const ResolvedModule &method,
                                     const Target &numerics,
                                     const ContractQuery &query,
@@ -123,25 +135,32 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
   bool collapses =
       query.requantMax || (!numerics.isCpu() && numerics.capability >= 120);
   if (perTensor && query.fused) {
-    if (collapses && isFloat8Rows)
+    if (collapses && isFloat8Rows && query.purpose == Purpose::Compile)
       return notBuilt(module,
                       "one scale for the fused matrix needs its shards "
                       "requantised, which is not built yet; the contracts of "
                       "cpu, sm_89 and sm_90a keep a scale a shard",
                       "W8");
-    contract.weight = Granularity::perChannel(); // after W7 (B3)
+    if (!collapses || !isFloat8Rows)
+      contract.weight = Granularity::perChannel(); // after W7 (B3)
   }
-  if (method.whileLoading && query.requantMax)
-    return notBuilt(module,
-                    "--requant-max is not built yet; without it one scale a "
-                    "channel is made while loading",
-                    "W10");
-  if (method.weight.isBlock() && isBetween(numerics, 100, 120))
+  if (method.whileLoading && query.requantMax) {
+    if (query.purpose == Purpose::Compile)
+      return notBuilt(module,
+                      "--requant-max is not built yet; without it one scale a "
+                      "channel is made while loading",
+                      "W10");
+    contract.weight = Granularity::perTensor();
+  }
+  bool exponents = wantsExponents(method.weight, numerics, query);
+  if (exponents && query.purpose == Purpose::Compile)
     return notBuilt(module,
                     "the block contract of " + numerics.name +
                         " takes power-of-two scales only, and their rewrite "
                         "is not built yet; --numerics cpu or sm_90a",
                     "W11");
+  if (exponents)
+    contract.format.scale = ScaleFormat::Exponents;
 
   // No FP8 tensor cores: the weight is widened in the kernel (B4). INT8 has
   // them from sm_80 on.
@@ -151,7 +170,8 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
   contract.activation = getActivation(method, contract.weight);
   contract.isStatic =
       contract.activation && method.activation == Activation::Static;
-  contract.ue8m0 = contract.activation && !contract.isStatic && method.ue8m0;
+  contract.ue8m0 =
+      contract.activation && !contract.isStatic && (method.ue8m0 || exponents);
   if (contract.activation)
     contract.input = method.input;
   return contract;
