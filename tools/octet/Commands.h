@@ -23,6 +23,8 @@ CLI::Validator notEmpty();
 /// A whole number of at least 1.
 CLI::Validator isCount();
 
+/// Adds `octet check` to `app`.
+void addCheckCommand(CLI::App &app, Action &action);
 /// Adds `octet compile` to `app`.
 void addCompileCommand(CLI::App &app, Action &action);
 /// Adds `octet explain` to `app`.

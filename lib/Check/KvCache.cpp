@@ -1,0 +1,174 @@
+//===- KvCache.cpp - The cache of one attention module ------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Layout (P7, P7a, P7b), scales under their names (W2) and what they fall back
+// to (P8). Scales are scalars, which a check may read (C13).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Units.h"
+#include "octet/Checkpoint/TensorReader.h"
+#include "octet/Numerics/Numerics.h"
+#include "octet/Support/Escape.h"
+#include "octet/Support/File.h"
+#include <array>
+#include <cmath>
+#include <cstring>
+
+using namespace octet;
+
+static bool isFloat(StoredType type) {
+  return type == StoredType::F32 || type == StoredType::BF16 ||
+         type == StoredType::F16;
+}
+
+Result<double> octet::readScalar(const Checkpoint &checkpoint,
+                                 const TensorInfo &tensor,
+                                 std::string_view module) {
+  bool isScalar = true;
+  for (int64_t side : tensor.shape)
+    isScalar &= side == 1;
+  std::string what = quoteName(tensor.name) + " is " + tensor.describe();
+  if (!isScalar || !isFloat(tensor.type) || !tensor.isPlain())
+    return inputError(std::string(module),
+                      what + "; expected F32 [] (one "
+                             "scale)",
+                      "W1");
+  OCTET_TRY_ASSIGN(
+      InputFile file,
+      InputFile::open(checkpoint.tensors.files[size_t(tensor.file)]));
+  std::array<char, 4> bytes = {};
+  OCTET_TRY(file.read(tensor.offset,
+                      std::span(bytes).first(size_t(byteWidth(tensor.type)))));
+  uint32_t bits = 0;
+  std::memcpy(&bits, bytes.data(), bytes.size());
+  float value = 0;
+  if (tensor.type == StoredType::F32)
+    std::memcpy(&value, &bits, sizeof(value));
+  else
+    value = tensor.type == StoredType::BF16 ? decodeBF16(uint16_t(bits))
+                                            : decodeF16(uint16_t(bits));
+  if (!std::isfinite(value))
+    return inputError(std::string(module),
+                      "scale " + quoteName(tensor.name) + " is " +
+                          std::to_string(value) + "; expected a finite number",
+                      "W6");
+  return double(value);
+}
+
+/// The first scale of the cache that is stored under one of its names.
+static Result<std::optional<double>>
+findScale(const CheckContext &context, const Unit &attention,
+          std::initializer_list<std::string_view> names) {
+  if (!context.checkpoint)
+    return std::optional<double>();
+  for (std::string_view name : names) {
+    std::string path = attention.path + "." + std::string(name);
+    if (const TensorInfo *tensor = context.checkpoint->tensors.find(path)) {
+      OCTET_TRY_ASSIGN(double value, readScalar(*context.checkpoint, *tensor,
+                                                attention.path));
+      return std::optional(value);
+    }
+  }
+  return std::optional<double>();
+}
+
+/// Both positive: as given; one positive: copied to both; none: 1.0 (P8).
+static Status readScales(CheckContext &context, const Unit &attention,
+                         KvReport &kv) {
+  OCTET_TRY_ASSIGN(std::optional<double> k,
+                   findScale(context, attention,
+                             {"k_scale", "k_proj.k_scale", "qkv_proj.k_scale",
+                              "k_proj.output_scale"}));
+  OCTET_TRY_ASSIGN(std::optional<double> v,
+                   findScale(context, attention,
+                             {"v_scale", "v_proj.v_scale", "qkv_proj.v_scale",
+                              "v_proj.output_scale"}));
+  OCTET_TRY_ASSIGN(std::optional<double> both,
+                   findScale(context, attention, {"kv_scale"}));
+  double kScale = k.value_or(both.value_or(0));
+  double vScale = v.value_or(both.value_or(0));
+  if (kScale <= 0)
+    kScale = vScale;
+  if (vScale <= 0)
+    vScale = kScale;
+  bool stored = kScale > 0;
+  kv.source = stored ? "checkpoint" : "default";
+  kv.kScale = stored ? kScale : 1.0;
+  kv.vScale = stored ? vScale : 1.0;
+  if (stored || !context.checkpoint)
+    return Status::success();
+  ErrorInfo warning;
+  warning.subject = attention.path;
+  warning.message = "has no scale of its FP8 KV cache; 1.0 is used for k and v";
+  warning.rule = "P8";
+  context.report.warnings.push_back(std::move(warning));
+  return Status::success();
+}
+
+/// The checkpoint stores scales of this cache, under any name (W2).
+static bool hasScales(const Unit &attention) {
+  for (const auto &[name, tensor] : attention.first().decision->tensors)
+    if (isKvScaleName(name))
+      return true;
+  return false;
+}
+
+/// `auto` is what the checkpoint declares, else the activation dtype (P7b).
+static std::string chooseLayout(const CheckContext &context,
+                                const Unit &attention) {
+  if (context.options.kvCache != "auto")
+    return context.options.kvCache;
+  bool declares =
+      context.decisions.config && !context.decisions.config->kvCache.empty();
+  return declares || hasScales(attention) ? "fp8_e4m3" : context.dtype;
+}
+
+Result<KvReport> octet::describeKv(CheckContext &context,
+                                   const Unit &attention) {
+  KvReport kv;
+  kv.layout = chooseLayout(context, attention);
+  bool isFp8 = kv.layout.starts_with("fp8");
+  kv.dtype = isFp8 ? "F8_E4M3" : nameDtype(kv.layout);
+  const int64_t width = isFp8 ? 1 : kv.dtype == "F32" ? 4 : 2;
+  const ModuleEntry *latent =
+      context.findModule(attention.path + ".kv_a_proj_with_mqa");
+  const ModuleEntry *up = context.findModule(attention.path + ".kv_b_proj");
+  if (latent && up) {
+    // [rank | rope], on every rank; 656 = 512 codes + 4 scales + 64 BF16 (P7).
+    const int64_t rank = up->k, rope = latent->n - up->k;
+    kv.bytesPerToken = kv.layout == "fp8_ds_mla"
+                           ? rank + 4 * ((rank + 127) / 128) + 2 * rope
+                           : (rank + rope) * width;
+  } else if (kv.layout == "fp8_ds_mla") {
+    return inputError("--kv-cache fp8_ds_mla",
+                      "is a layout of latent attention, and " + attention.path +
+                          " has heads of keys and values; auto, bf16, f16, "
+                          "f32 or fp8_e4m3 would work",
+                      "P7");
+  } else if (const ModuleEntry *keys =
+                 context.findModule(attention.path + ".k_proj")) {
+    const int64_t tp = context.options.ranks.tp;
+    const int64_t parts = std::max<int64_t>(1, std::min(tp, keys->heads));
+    kv.bytesPerToken = 2 * keys->n / parts * width;
+  }
+  if (const ModuleEntry *index =
+          context.findModule(attention.path + ".indexer.wk")) {
+    // FP8 with an FP32 scale per 128 (P9), on every rank.
+    bool isF32 = context.dtype == "f32";
+    kv.indexBytesPerToken = isF32 ? 4 * index->n
+                            : context.options.indexCache == "bf16"
+                                ? 2 * index->n
+                                : index->n + 4 * ((index->n + 127) / 128);
+  }
+  // Scales of 128 elements stand in the cache itself.
+  if (kv.layout == "fp8_e4m3")
+    OCTET_TRY(readScales(context, attention, kv));
+  return kv;
+}

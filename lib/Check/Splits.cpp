@@ -1,0 +1,253 @@
+//===- Splits.cpp - Step 5: what each rank has of a module --------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// Heads are split or replicated (W3b), columns and rows in whole blocks, groups
+// and words (W3), experts over their groups (W3c). A vocabulary that tp does
+// not divide leaves the last rank short (W3b).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Units.h"
+#include "octet/Support/Checked.h"
+#include <algorithm>
+#include <set>
+
+using namespace octet;
+
+namespace {
+
+/// Splits the units of one model.
+class Splitter {
+public:
+  explicit Splitter(CheckContext &context)
+      : context(context), ranks(context.options.ranks) {}
+
+  void run();
+
+private:
+  void checkHeads(const Unit &unit);
+  bool hasBadHeads(const Unit &unit) const;
+  SplitDimension getDimension(const Part &part) const;
+  void splitLinear(Unit &unit);
+  void splitExperts(Unit &unit);
+  void splitMatrices(const std::string &subject, std::vector<Part *> parts,
+                     bool areExperts);
+  void addError(const std::string &subject, std::string text);
+  void noteWholeModel();
+
+  CheckContext &context;
+  const RankConfig ranks;
+  std::set<std::string, std::less<>> badAttentions;
+  /// All dimensions of the model, for the degrees that work for all of it.
+  std::vector<SplitDimension> linears, experts;
+  std::vector<std::pair<int64_t, int64_t>> heads;
+  int64_t numExperts = 0;
+  bool refused = false;
+};
+
+} // namespace
+
+/// `text` ends with its rule in brackets, as the functions of ShardRules have
+/// it.
+void Splitter::addError(const std::string &subject, std::string text) {
+  ErrorInfo error;
+  error.subject = subject;
+  size_t bracket = text.rfind(" [");
+  error.rule = text.substr(bracket + 2, text.size() - bracket - 3);
+  error.message = text.substr(0, bracket);
+  context.addError(std::move(error));
+  refused = true;
+}
+
+/// W3b for one attention module.
+void Splitter::checkHeads(const Unit &unit) {
+  const ModuleEntry *output = context.findModule(unit.path + ".o_proj");
+  const int64_t kvHeads = unit.first().module->heads;
+  if (!output || kvHeads <= 0)
+    return;
+  std::pair counts(output->heads, kvHeads);
+  if (std::ranges::find(heads, counts) == heads.end())
+    heads.push_back(counts);
+  std::string problem = describeHeads(output->heads, kvHeads, ranks.tp);
+  if (problem.empty())
+    return;
+  badAttentions.insert(unit.path);
+  addError(unit.path, std::move(problem));
+}
+
+/// The module belongs to an attention whose heads do not split, which is said
+/// once.
+bool Splitter::hasBadHeads(const Unit &unit) const {
+  if (unit.first().module->heads == 0)
+    return false;
+  return badAttentions.contains(unit.path.substr(0, unit.path.rfind('.')));
+}
+
+/// The dimension of a part that the ranks divide.
+SplitDimension Splitter::getDimension(const Part &part) const {
+  const ModuleDecision &decision = *part.decision;
+  SplitAlignment alignment;
+  if (decision.method.quantized && !decision.method.whileLoading)
+    alignment = getSplitAlignment(toScheme(decision.method));
+  bool isBlock =
+      decision.method.weight.isBlock() && !decision.method.weight.isGroup();
+  if (part.isRowSplit())
+    return {.name = "input",
+            .size = part.module->k,
+            .block = alignment.k,
+            .blockName = isBlock                            ? "bk"
+                         : decision.method.weight.isGroup() ? "group"
+                                                            : "word"};
+  bool isKv = part.name == "k_proj" || part.name == "v_proj";
+  return {.name = "output",
+          .size = part.module->n,
+          .block = alignment.n,
+          .blockName = isBlock ? "bn" : "word",
+          .heads = isKv ? part.module->heads : 0};
+}
+
+/// W3 for matrices that are split together, and their sides on one rank.
+void Splitter::splitMatrices(const std::string &subject,
+                             std::vector<Part *> parts, bool areExperts) {
+  std::vector<SplitDimension> dimensions;
+  for (const Part *part : parts) {
+    SplitDimension dimension = getDimension(*part);
+    // Gate and up alternate by rows: a rank has pairs of them.
+    if (part->module->packed && !part->isRowSplit())
+      dimension.block *= 2;
+    dimensions.push_back(dimension);
+  }
+  auto &all = areExperts ? experts : linears;
+  all.insert(all.end(), dimensions.begin(), dimensions.end());
+
+  const int64_t degree = areExperts ? ranks.getExpertDegree() : ranks.tp;
+  std::vector<SplitDimension> checked = dimensions;
+  if (context.options.padBlocks)
+    for (SplitDimension &dimension : checked)
+      dimension.block = 1;
+  std::string problem = areExperts ? describeExpertSplit(checked, ranks)
+                                   : describeSplit(checked, ranks.tp);
+  if (!problem.empty()) {
+    addError(subject, std::move(problem));
+    return;
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    bool rows = parts[i]->isRowSplit();
+    int64_t size = dimensions[i].size / countParts(dimensions[i], degree);
+    (rows ? parts[i]->k : parts[i]->n) = size;
+    int64_t padded = padSplit(dimensions[i], degree);
+    (rows ? parts[i]->paddedK : parts[i]->paddedN) = padded;
+    if (padded == size)
+      continue;
+    ErrorInfo note;
+    note.subject = parts[i]->module->getPath(0);
+    note.message = std::string(dimensions[i].name) + " dimension " +
+                   std::to_string(dimensions[i].size) + " is " +
+                   std::to_string(size) + " per rank, which cuts a block (" +
+                   dimensions[i].blockName + "=" +
+                   std::to_string(dimensions[i].block) +
+                   "); each rank loads the whole blocks that it touches, " +
+                   std::to_string(padded) + " with zeros";
+    note.rule = "W3";
+    context.report.notes.push_back(std::move(note));
+  }
+}
+
+void Splitter::splitLinear(Unit &unit) {
+  std::vector<Part *> parts;
+  for (Part &part : unit.parts) {
+    if (part.module->split == Split::Vocabulary)
+      part.n = part.paddedN = cdiv(part.module->n, ranks.tp);
+    if (part.module->split == Split::Columns ||
+        part.module->split == Split::Rows)
+      parts.push_back(&part);
+  }
+  if (!parts.empty() && !hasBadHeads(unit))
+    splitMatrices(unit.path, std::move(parts), /*areExperts=*/false);
+}
+
+void Splitter::splitExperts(Unit &unit) {
+  numExperts = unit.first().module->experts;
+  if (numExperts % ranks.ep) {
+    addError(unit.path, std::to_string(numExperts) +
+                            " experts over ep=" + std::to_string(ranks.ep) +
+                            " is not a whole number of experts per group; an "
+                            "ep that divides them would work [W3c]");
+    return;
+  }
+  unit.localExperts = numExperts / ranks.ep;
+  for (bool rows : {false, true}) {
+    std::vector<Part *> parts;
+    for (Part &part : unit.parts)
+      if (part.isRowSplit() == rows)
+        parts.push_back(&part);
+    if (parts.empty())
+      continue;
+    std::string name(parts.front()->name);
+    if (parts.size() > 1) {
+      const std::string &fused = parts.front()->module->fused;
+      name = fused.substr(fused.rfind('.') + 1);
+    }
+    splitMatrices(unit.path + "." + name, std::move(parts),
+                  /*areExperts=*/true);
+  }
+}
+
+/// The values of tp that work for the whole model, behind the last error (W3).
+void Splitter::noteWholeModel() {
+  std::vector<int64_t> degrees;
+  for (int64_t tp = 1; tp <= kMaxListedDegree; ++tp) {
+    RankConfig each = ranks;
+    each.tp = tp;
+    if (!describeRanks(each).empty() || (numExperts && numExperts % each.ep))
+      continue;
+    auto works = [&](const SplitDimension &dimension) {
+      return splits(dimension, tp);
+    };
+    auto worksForExpert = [&](const SplitDimension &dimension) {
+      return splits(dimension, each.getExpertDegree());
+    };
+    if (std::ranges::all_of(linears, works) &&
+        std::ranges::all_of(experts, worksForExpert) &&
+        std::ranges::all_of(heads, [&](const auto &counts) {
+          return describeHeads(counts.first, counts.second, tp).empty();
+        }))
+      degrees.push_back(tp);
+  }
+  std::string given;
+  if (ranks.ep > 1)
+    given += " with ep=" + std::to_string(ranks.ep);
+  if (ranks.dp > 1)
+    given += (given.empty() ? " with dp=" : ", dp=") + std::to_string(ranks.dp);
+  context.errors.back().notes.push_back(
+      degrees.empty() ? "no tp works for the whole model" + given
+                      : "for the whole model" + given +
+                            " tp=" + joinDegrees(degrees) + " would work");
+}
+
+void Splitter::run() {
+  if (std::string problem = describeRanks(ranks); !problem.empty()) {
+    // "--ep 3: does not …"
+    size_t colon = problem.find(": ");
+    addError(problem.substr(0, colon), problem.substr(colon + 2));
+    return;
+  }
+  for (const Unit &unit : context.units)
+    if (unit.kind == ModuleKind::Attention)
+      checkHeads(unit);
+  for (Unit &unit : context.units)
+    if (unit.isExperts())
+      splitExperts(unit);
+    else
+      splitLinear(unit);
+  if (refused)
+    noteWholeModel();
+}
+
+void octet::splitUnits(CheckContext &context) { Splitter(context).run(); }

@@ -1,0 +1,179 @@
+//===- Steps.cpp - Which step a rule belongs to, and what passed --------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Steps.h"
+#include <array>
+
+using namespace octet;
+
+namespace {
+
+constexpr std::array<std::string_view, kNumSteps> kTitles = {
+    "method name",      "config fields", "target and dtype", "layers and lists",
+    "shapes and split", "scales",        "kernel contracts", "numerics",
+};
+
+struct RuleStep {
+  std::string_view rule;
+  int step;
+};
+
+/// Rules that are no errors of step 2. Sorted by step.
+constexpr std::array kRuleSteps = {
+    RuleStep{"C1", 1},  RuleStep{"C2", 1},  RuleStep{"C3", 1},
+    RuleStep{"C10", 1}, RuleStep{"C14", 1}, RuleStep{"C9", 3},
+    RuleStep{"B6", 3},  RuleStep{"C7", 4},  RuleStep{"C8", 4},
+    RuleStep{"C11", 4}, RuleStep{"C12", 4}, RuleStep{"C13", 4},
+    RuleStep{"W13", 4}, RuleStep{"W14", 4}, RuleStep{"W15", 4},
+    RuleStep{"P16", 4}, RuleStep{"W1", 5},  RuleStep{"W3", 5},
+    RuleStep{"W3b", 5}, RuleStep{"W3c", 5}, RuleStep{"W4", 5},
+    RuleStep{"W5", 5},  RuleStep{"W5b", 5}, RuleStep{"W2", 6},
+    RuleStep{"W6", 6},  RuleStep{"P8", 6},  RuleStep{"W7", 7},
+    RuleStep{"W8", 7},  RuleStep{"W9", 7},  RuleStep{"W10", 7},
+    RuleStep{"W11", 7}, RuleStep{"W12", 7}, RuleStep{"B1", 7},
+    RuleStep{"B2", 7},  RuleStep{"B3", 7},  RuleStep{"B4", 7},
+    RuleStep{"B5", 7},  RuleStep{"B7", 7},  RuleStep{"P7", 7},
+    RuleStep{"N7", 7},  RuleStep{"N8", 7},
+};
+
+} // namespace
+
+int octet::getStep(const ErrorInfo &error) {
+  for (const RuleStep &each : kRuleSteps)
+    if (each.rule == error.rule)
+      return each.step;
+  return 2;
+}
+
+void octet::nameSteps(CheckReport &report) {
+  for (int i = 0; i < kNumSteps; ++i)
+    report.steps[size_t(i)].title = kTitles[size_t(i)];
+}
+
+static std::string count(int64_t number, std::string_view noun) {
+  return std::to_string(number) + " " + std::string(noun) +
+         (number == 1 ? "" : "s");
+}
+
+/// "fp8, config.json: quantization_config".
+static std::string describeMethod(const CheckContext &context) {
+  const std::optional<QuantConfig> &config = context.decisions.config;
+  if (!config)
+    return "unquantised: no config declares a method";
+  return config->method + (config->source.empty() ? ", as --quantization says"
+                                                  : ", " + config->source);
+}
+
+static std::string describeFields(const CheckContext &context) {
+  const ModuleList &list = context.decisions.list;
+  std::string text = list.architecture + ", " + count(list.layers, "layer");
+  const std::optional<QuantConfig> &config = context.decisions.config;
+  if (config && config->scheme)
+    text += ", " + describeScheme(*config->scheme);
+  else if (config)
+    text +=
+        ", " + count(int64_t(config->groups.size()), "group") + " of modules";
+  return text;
+}
+
+static std::string describeTarget(const CheckContext &context) {
+  std::string text = context.target.name;
+  if (context.numerics.name != context.target.name)
+    text += " with the contracts of " + context.numerics.name;
+  return text + ", activations " + context.dtype;
+}
+
+/// How many matrices are quantised, and how many are not.
+static std::string describeDispatch(const CheckContext &context) {
+  int64_t quantized = 0, plain = 0;
+  for (const ModuleDecision &decision : context.decisions.modules) {
+    const ModuleEntry &module = context.decisions.getModule(decision);
+    if (module.k == 0)
+      continue;
+    (decision.method.quantized ? quantized : plain) +=
+        module.packed ? module.experts : module.count();
+  }
+  return std::to_string(quantized) + " matrices quantised, " +
+         std::to_string(plain) + " not";
+}
+
+static std::string describeSplits(const CheckContext &context) {
+  const RankConfig &ranks = context.options.ranks;
+  std::string text = "tp=" + std::to_string(ranks.tp);
+  if (ranks.ep > 1)
+    text += ", ep=" + std::to_string(ranks.ep);
+  if (ranks.dp > 1)
+    text += ", dp=" + std::to_string(ranks.dp);
+  return text + ": " + count(ranks.tp * ranks.dp, "rank");
+}
+
+static std::string describeScales(const CheckContext &context) {
+  int64_t scales = 0;
+  for (const ModuleDecision &decision : context.decisions.modules)
+    if (decision.method.quantized && !decision.method.whileLoading)
+      scales += context.decisions.getModule(decision).count();
+  return scales ? count(scales, "matrix") == "1 matrix"
+                      ? "1 matrix has its scales"
+                      : std::to_string(scales) + " matrices have their scales"
+                : "none are needed";
+}
+
+/// "252 fp8-block with dynamic-token-group-128, 3 unquantized".
+static std::string describeContracts(const CheckContext &context) {
+  std::map<std::string, int64_t> kinds;
+  for (const ModuleReport &module : context.report.modules) {
+    if (module.computeDtype.empty())
+      continue;
+    std::string kind = module.method;
+    if (module.method != "unquantized")
+      kind += module.activation == "none" ? ", weights only"
+                                          : " with " + module.activation;
+    ++kinds[kind];
+  }
+  std::string text;
+  for (const auto &[kind, number] : kinds)
+    text += (text.empty() ? "" : "; ") + std::to_string(number) + " " + kind;
+  return text;
+}
+
+void octet::summarize(CheckContext &context) {
+  using Describe = std::string (*)(const CheckContext &);
+  constexpr std::array<Describe, kNumSteps - 1> kDescribe = {
+      describeMethod, describeFields, describeTarget,   describeDispatch,
+      describeSplits, describeScales, describeContracts};
+  int failed = kNumSteps + 1;
+  for (const ErrorInfo &error : context.errors)
+    failed = std::min(failed, getStep(error));
+  int64_t violations = 0;
+  for (ErrorInfo &error : context.errors)
+    if (getStep(error) == failed) {
+      ++violations;
+      context.report.errors.push_back(std::move(error));
+    }
+  for (int number = 1; number <= kNumSteps; ++number) {
+    CheckStep &step = context.report.steps[size_t(number - 1)];
+    bool asked =
+        number < kNumSteps && (number != 6 || !context.options.configOnly);
+    if (number > failed)
+      step.state = StepState::NotReached;
+    else if (number == failed)
+      step.state = StepState::Failed;
+    else
+      step.state = asked ? StepState::Passed : StepState::NotAsked;
+    if (step.state == StepState::Passed && context.decided)
+      step.summary = kDescribe[size_t(number - 1)](context);
+    else if (step.state == StepState::Failed)
+      step.summary = count(violations, "violation");
+    else if (step.state == StepState::NotAsked)
+      step.summary = number == kNumSteps ? "reads no weight bytes"
+                                         : "not asked for, --config-only";
+  }
+  // Nothing is said of modules that could not be decided.
+  if (!context.report.errors.empty())
+    context.report.modules.clear();
+}

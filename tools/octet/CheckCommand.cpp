@@ -1,0 +1,144 @@
+//===- CheckCommand.cpp - octet check -------------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+
+#include "octet/Check/Check.h"
+#include <iostream>
+#include <memory>
+#include <unistd.h>
+
+namespace octet {
+
+namespace {
+struct CheckArguments {
+  CheckOptions options;
+  std::string path, splitBlocks = "error", scaleFormat = "auto", deviceMemory;
+  bool json = false;
+};
+} // namespace
+
+static Status check(CheckArguments arguments) {
+  CheckOptions &options = arguments.options;
+  options.padBlocks = arguments.splitBlocks == "pad";
+  options.keepScales = arguments.scaleFormat == "keep";
+  if (!arguments.deviceMemory.empty()) {
+    options.memory = true;
+    OCTET_TRY_ASSIGN(options.deviceMemory,
+                     parseDeviceMemory(arguments.deviceMemory));
+  }
+  CheckReport report = checkCheckpoint(arguments.path, options);
+  std::cout << (arguments.json
+                    ? formatCheckJson(report)
+                    : formatCheckText(report, ::isatty(STDOUT_FILENO)))
+            << std::flush;
+  std::cerr << formatCheckMessages(report);
+  if (report.accepted())
+    return Status::success();
+  // What was wrong is printed; the kind decides the exit status.
+  ErrorInfo error;
+  error.kind = report.errors.front().kind;
+  return error;
+}
+
+/// The options of octet compile that a check needs, under its names.
+static void addModelOptions(CLI::App *verb, CheckOptions &o) {
+  verb->add_option("--target", o.target,
+                   "cpu, sm_NN, or native: the GPU found, else the CPU "
+                   "[native]")
+      ->check(notEmpty());
+  verb->add_option("--numerics", o.numerics,
+                   "Follow this target's operand contracts [the target's]")
+      ->check(notEmpty());
+  verb->add_option("--dtype", o.dtype,
+                   "Activation dtype: bf16, f16 or f32 [the config's]")
+      ->check(CLI::IsMember({"bf16", "f16", "f32"}));
+  verb->add_option("--quantization", o.quantization,
+                   "Method to read the checkpoint with [the checkpoint's]")
+      ->check(notEmpty());
+  verb->add_option("--activation-quant", o.activationQuant,
+                   "auto, or off: quantised linears are weight-only [auto]")
+      ->check(CLI::IsMember({"auto", "off"}));
+  verb->add_option("--kv-cache", o.kvCache,
+                   "Layout of the KV cache: auto (what the checkpoint "
+                   "declares), bf16, f16, f32, fp8_e4m3 or fp8_ds_mla [auto]")
+      ->check(CLI::IsMember(
+          {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}));
+  verb->add_option("--index-cache", o.indexCache,
+                   "Layout of the indexer's cache: fp8 or bf16 [fp8]")
+      ->check(CLI::IsMember({"fp8", "bf16"}));
+  verb->add_option("--mla", o.mla,
+                   "Form of latent attention: auto (both), explicit or "
+                   "absorbed [auto]")
+      ->check(CLI::IsMember({"auto", "explicit", "absorbed"}));
+  verb->add_option("--mxfp8-as", o.mxfp8As,
+                   "What MXFP8 runs as where it is not native: block or "
+                   "weight-only")
+      ->check(CLI::IsMember({"block", "weight-only"}));
+  verb->add_option("--mtp", o.mtp, "Draft layers to build [0]")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 16));
+  verb->add_flag("--unfuse-mixed", o.unfuseMixed,
+                 "Keep shards apart of which only some are quantised");
+  verb->add_flag("--requant-max", o.requantMax,
+                 "One scale for a fused matrix: the largest of its shards'");
+}
+
+void addCheckCommand(CLI::App &app, Action &action) {
+  auto a = std::make_shared<CheckArguments>();
+  CheckOptions &o = a->options;
+  CLI::App *verb = app.add_subcommand(
+      "check", "Whether a checkpoint can be compiled, and what is decided "
+               "about each module: eight steps, up to the first that fails");
+  verb->add_option("CHECKPOINT", a->path,
+                   "Folder with config.json and *.safetensors, or a GGUF file")
+      ->check(notEmpty())
+      ->required();
+  verb->add_flag("--config-only", o.configOnly,
+                 "Only what config.json can say; no safetensors file is read");
+  verb->add_flag("--json", a->json, "For programs: one object per module");
+  verb->add_flag("--strict", o.strict, "A warning is an error");
+  addModelOptions(verb, o);
+
+  const char *ranks = "Ranks";
+  const CLI::Range counts(int64_t(1), int64_t(1) << 16);
+  for (auto [flag, field, what] :
+       {std::tuple("--tp", &o.ranks.tp, "Tensor-parallel degree [1]"),
+        std::tuple("--ep", &o.ranks.ep,
+                   "Groups that the experts are divided into [1]"),
+        std::tuple("--dp", &o.ranks.dp, "Data-parallel degree [1]")})
+    verb->add_option(flag, *field, what)->check(counts)->group(ranks);
+  verb->add_option("--split-blocks", a->splitBlocks,
+                   "A split inside a block of scales: error, or pad [error]")
+      ->check(CLI::IsMember({"error", "pad"}))
+      ->group(ranks);
+  verb->add_option("--scale-format", a->scaleFormat,
+                   "auto, or keep: no kernel that needs scales of another "
+                   "format [auto]")
+      ->check(CLI::IsMember({"auto", "keep"}));
+
+  const char *memory = "Memory";
+  verb->add_flag("--memory", o.memory, "Bytes that a rank needs")
+      ->group(memory);
+  verb->add_option("--device-memory", a->deviceMemory,
+                   "Bytes of a device, or its name, such as h200; what does "
+                   "not fit is an error. Implies --memory")
+      ->check(notEmpty())
+      ->group(memory);
+  for (auto [flag, field, what] :
+       {std::tuple("--max-context", &o.maxContext,
+                   "Tokens of one sequence [8192 at most]"),
+        std::tuple("--max-seqs", &o.maxSeqs, "Sequences at once [8]"),
+        std::tuple("--max-step-tokens", &o.maxStepTokens,
+                   "Tokens of one step [2048]")})
+    verb->add_option(flag, *field, what)
+        ->check(CLI::Range(int64_t(1), int64_t(1) << 24))
+        ->group(memory);
+  verb->callback([a, &action] { action = [a] { return check(*a); }; });
+}
+
+} // namespace octet
