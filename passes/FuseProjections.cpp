@@ -31,6 +31,7 @@
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "octet/QuantMethods/QuantMethods.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -87,31 +88,15 @@ bool isIgnored(model::LinearOp op) {
   return stored && stored.isIgnored();
 }
 
-/// `q_proj and k_proj are`.
-std::string nameSide(ArrayRef<std::string> names) {
-  return joinNames(names) + (names.size() == 1 ? " is" : " are");
-}
-
-/// Why shards of which some are quantised do not agree.
+/// Why shards of which some are quantised do not agree (C8).
 std::string describeMixed(const Shards &shards) {
-  SmallVector<std::string> quantized, ignored, ungrouped, plain;
+  std::vector<ShardVote> votes;
   for (model::LinearOp op : shards) {
     q::StoredAttr stored = getStored(op);
-    bool inNoGroup = stored && stored.getDeclared() == "no group";
-    (isQuantized(op) ? quantized
-     : isIgnored(op) ? ignored
-     : inNoGroup     ? ungrouped
-                     : plain)
-        .push_back(lastComponent(op.getModule()).str());
+    votes.push_back({lastComponent(op.getModule()).str(), isQuantized(op),
+                     stored ? stored.getDeclared().str() : std::string()});
   }
-  SmallVector<std::string> sides;
-  if (!ignored.empty())
-    sides.push_back(nameSide(ignored) + " on the ignore list");
-  if (!ungrouped.empty())
-    sides.push_back(nameSide(ungrouped) + " in no group of the config");
-  if (!plain.empty())
-    sides.push_back(nameSide(plain) + " stored without scales");
-  return nameSide(quantized) + " quantised but " + joinNames(sides);
+  return describeMixedShards(votes);
 }
 
 /// Why two shards that are both quantised do not agree.
