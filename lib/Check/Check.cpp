@@ -227,8 +227,10 @@ CheckReport octet::checkCheckpoint(const std::string &path,
     return report;
   }
   CheckContext context(options, report);
-  if (!options.configOnly)
+  if (!options.configOnly) {
     context.checkpoint = &*checkpoint;
+    context.scalars.emplace(*checkpoint);
+  }
   readTargets(context);
   readDtype(context, checkpoint->config);
   context.decided = decide(context, *checkpoint);
@@ -236,6 +238,8 @@ CheckReport octet::checkCheckpoint(const std::string &path,
     context.buildIndex();
     context.units = makeUnits(context.decisions);
     splitUnits(context);
+    if (context.checkpoint)
+      checkScalars(context);
     describeUnits(context);
     reportContracts(context);
   }

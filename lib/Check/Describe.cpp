@@ -100,6 +100,12 @@ static MatrixReport describeMatrix(const CheckContext &context,
       expectTensors(method.method, scheme, part.n, part.k, experts);
   for (const ExpectedTensor &expected : tensors) {
     Shape shape = flatten(expected.shapes.front(), experts > 0);
+    // Rows out of order read scales and zeros of all groups (FORMATS, gptq).
+    if (method.format.actOrder && part.isRowSplit() &&
+        &expected != &tensors.front())
+      shape = expectTensors(method.method, scheme, part.n,
+                            part.module->k)[size_t(&expected - tensors.data())]
+                  .shapes.front();
     if (&expected == &tensors.front()) {
       matrix.weightDtype = nameType(*part.decision, expected);
       matrix.weightShape = std::move(shape);
@@ -108,12 +114,6 @@ static MatrixReport describeMatrix(const CheckContext &context,
       const StoredTensor *stored = findStored(*part.decision, expected);
       if (method.weight.kind == Granularity::Kind::PerTensor && stored)
         shape = stored->shape; // [] or [1]
-      // Rows out of order read the scales of all groups (FORMATS, gptq).
-      if (method.format.actOrder && part.isRowSplit())
-        shape =
-            expectTensors(method.method, scheme, part.n,
-                          part.module->k)[size_t(&expected - tensors.data())]
-                .shapes.front();
       matrix.scaleShape = std::move(shape);
     } else if (endsWith(expected, "qzeros") ||
                endsWith(expected, "weight_zero_point")) {

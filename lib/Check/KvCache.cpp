@@ -13,66 +13,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "Units.h"
-#include "octet/Checkpoint/TensorReader.h"
-#include "octet/Numerics/Numerics.h"
-#include "octet/Support/Escape.h"
-#include "octet/Support/File.h"
-#include <array>
-#include <cmath>
-#include <cstring>
+#include <algorithm>
 
 using namespace octet;
 
-static bool isFloat(StoredType type) {
-  return type == StoredType::F32 || type == StoredType::BF16 ||
-         type == StoredType::F16;
-}
-
-Result<double> octet::readScalar(const Checkpoint &checkpoint,
-                                 const TensorInfo &tensor,
-                                 std::string_view module) {
-  bool isScalar = true;
-  for (int64_t side : tensor.shape)
-    isScalar &= side == 1;
-  std::string what = quoteName(tensor.name) + " is " + tensor.describe();
-  if (!isScalar || !isFloat(tensor.type) || !tensor.isPlain())
-    return inputError(std::string(module),
-                      what + "; expected F32 [] (one "
-                             "scale)",
-                      "W1");
-  OCTET_TRY_ASSIGN(
-      InputFile file,
-      InputFile::open(checkpoint.tensors.files[size_t(tensor.file)]));
-  std::array<char, 4> bytes = {};
-  OCTET_TRY(file.read(tensor.offset,
-                      std::span(bytes).first(size_t(byteWidth(tensor.type)))));
-  uint32_t bits = 0;
-  std::memcpy(&bits, bytes.data(), bytes.size());
-  float value = 0;
-  if (tensor.type == StoredType::F32)
-    std::memcpy(&value, &bits, sizeof(value));
-  else
-    value = tensor.type == StoredType::BF16 ? decodeBF16(uint16_t(bits))
-                                            : decodeF16(uint16_t(bits));
-  if (!std::isfinite(value))
-    return inputError(std::string(module),
-                      "scale " + quoteName(tensor.name) + " is " +
-                          std::to_string(value) + "; expected a finite number",
-                      "W6");
-  return double(value);
-}
-
 /// The first scale of the cache that is stored under one of its names.
 static Result<std::optional<double>>
-findScale(const CheckContext &context, const Unit &attention,
+findScale(CheckContext &context, const Unit &attention,
           std::initializer_list<std::string_view> names) {
   if (!context.checkpoint)
     return std::optional<double>();
   for (std::string_view name : names) {
     std::string path = attention.path + "." + std::string(name);
     if (const TensorInfo *tensor = context.checkpoint->tensors.find(path)) {
-      OCTET_TRY_ASSIGN(double value, readScalar(*context.checkpoint, *tensor,
-                                                attention.path));
+      OCTET_TRY_ASSIGN(double value,
+                       context.scalars->read(*tensor, attention.path));
       return std::optional(value);
     }
   }

@@ -150,6 +150,8 @@ std::string octet::formatCheckJson(const CheckReport &report) {
   json["warnings"] = toLines(report.warnings);
   json["notes"] = toLines(report.notes);
   json["errors"] = toLines(report.errors);
+  if (!report.hint.empty())
+    json["hint"] = report.hint;
   if (report.memory)
     json["memory"] = toJson(*report.memory);
   // Names of files may have any bytes.
@@ -204,6 +206,9 @@ static std::string formatMemory(const MemoryReport &memory) {
 
 std::string octet::formatCheckText(const CheckReport &report, bool colour) {
   std::string text;
+  // Nothing was reached where the checkpoint cannot be read.
+  if (report.steps.front().state == StepState::NotReached)
+    return text;
   for (size_t i = 0; i < report.steps.size(); ++i) {
     const CheckStep &step = report.steps[i];
     std::string title(step.title), word = "-";
@@ -267,18 +272,14 @@ static std::vector<ErrorInfo> groupKinds(const std::vector<ErrorInfo> &infos) {
     }
     if (kinds[at].second++ < kShown)
       groups[at].notes.push_back(info.subject + ": " + info.message);
-    own[at].insert(own[at].end(), info.notes.begin(), info.notes.end());
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     std::vector<std::string> &notes = groups[i].notes;
     if (kinds[i].second > kShown)
       notes.push_back("and " + std::to_string(kinds[i].second - kShown) +
                       " more");
-    // Notes of instances are alike; the last says what holds for all.
-    if (own[i].size() > 1 && own[i].front() != own[i].back())
-      notes.insert(notes.begin(), own[i].front());
-    if (!own[i].empty())
-      notes.push_back(own[i].back());
+    // Notes of instances are alike: those of the first.
+    notes.insert(notes.end(), own[i].begin(), own[i].end());
   }
   return groups;
 }
@@ -287,6 +288,8 @@ std::string octet::formatCheckMessages(const CheckReport &report) {
   std::string text;
   for (const ErrorInfo &error : groupKinds(report.errors))
     text += error.format();
+  if (!report.hint.empty())
+    text += "note:  " + report.hint + "\n";
   auto addAll = [&](std::string_view label,
                     const std::vector<ErrorInfo> &infos) {
     for (const ErrorInfo &info : groupKinds(infos)) {

@@ -131,8 +131,9 @@ void Splitter::splitMatrices(const std::string &subject,
   if (context.options.padBlocks)
     for (SplitDimension &dimension : checked)
       dimension.block = 1;
-  std::string problem = areExperts ? describeExpertSplit(checked, ranks)
-                                   : describeSplit(checked, ranks.tp);
+  std::string problem = areExperts
+                            ? describeExpertSplit(checked, ranks, numExperts)
+                            : describeSplit(checked, ranks.tp);
   if (!problem.empty()) {
     addError(subject, std::move(problem));
     return;
@@ -174,11 +175,9 @@ void Splitter::splitLinear(Unit &unit) {
 
 void Splitter::splitExperts(Unit &unit) {
   numExperts = unit.first().module->experts;
-  if (numExperts % ranks.ep) {
-    addError(unit.path, std::to_string(numExperts) +
-                            " experts over ep=" + std::to_string(ranks.ep) +
-                            " is not a whole number of experts per group; an "
-                            "ep that divides them would work [W3c]");
+  if (std::string problem = describeGroups(numExperts, ranks);
+      !problem.empty()) {
+    addError(unit.path, std::move(problem));
     return;
   }
   unit.localExperts = numExperts / ranks.ep;
@@ -199,7 +198,7 @@ void Splitter::splitExperts(Unit &unit) {
   }
 }
 
-/// The values of tp that work for the whole model, behind the last error (W3).
+/// The values of tp that work for the whole model (W3).
 void Splitter::noteWholeModel() {
   std::vector<int64_t> degrees;
   for (int64_t tp = 1; tp <= kMaxListedDegree; ++tp) {
@@ -225,10 +224,10 @@ void Splitter::noteWholeModel() {
     given += " with ep=" + std::to_string(ranks.ep);
   if (ranks.dp > 1)
     given += (given.empty() ? " with dp=" : ", dp=") + std::to_string(ranks.dp);
-  context.errors.back().notes.push_back(
-      degrees.empty() ? "no tp works for the whole model" + given
-                      : "for the whole model" + given +
-                            " tp=" + joinDegrees(degrees) + " would work");
+  context.report.hint = degrees.empty()
+                            ? "no tp works for the whole model" + given
+                            : "for the whole model" + given +
+                                  " tp=" + joinDegrees(degrees) + " would work";
 }
 
 void Splitter::run() {

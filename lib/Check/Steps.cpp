@@ -18,6 +18,8 @@ constexpr std::array<std::string_view, kNumSteps> kTitles = {
     "shapes and split", "scales",        "kernel contracts", "numerics",
 };
 
+constexpr int kSplitStep = 5; ///< whose hint the report has
+
 struct RuleStep {
   std::string_view rule;
   int step;
@@ -173,7 +175,13 @@ void octet::summarize(CheckContext &context) {
       step.summary = number == kNumSteps ? "reads no weight bytes"
                                          : "not asked for, --config-only";
   }
-  // Nothing is said of modules that could not be decided.
-  if (!context.report.errors.empty())
-    context.report.modules.clear();
+  if (failed != kSplitStep)
+    context.report.hint.clear();
+  // Nothing is said of modules that could not be decided, nor of tensors that
+  // those would have consumed.
+  if (context.report.errors.empty())
+    return;
+  context.report.modules.clear();
+  std::erase_if(context.report.warnings,
+                [](const ErrorInfo &warning) { return warning.rule == "W14"; });
 }

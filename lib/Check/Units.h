@@ -17,6 +17,7 @@
 
 #include "octet/Check/Check.h"
 #include "octet/Modules/Decide.h"
+#include "octet/Support/File.h"
 #include <functional>
 #include <unordered_map>
 
@@ -44,6 +45,22 @@ struct Unit {
   const Part &first() const { return parts.front(); }
 };
 
+/// Reads scalars of a checkpoint, whose files it keeps open.
+class ScalarReader {
+public:
+  explicit ScalarReader(const Checkpoint &checkpoint)
+      : checkpoint(checkpoint) {}
+
+  /// A finite scalar as float32.
+  /// \param module  the subject of an error.
+  /// \returns W1 for another shape or dtype, W6 for NaN and infinity.
+  Result<double> read(const TensorInfo &tensor, std::string_view module);
+
+private:
+  const Checkpoint &checkpoint;
+  std::map<int32_t, InputFile> files; ///< by index in the table
+};
+
 /// What the steps share.
 struct CheckContext {
   CheckContext(const CheckOptions &options, CheckReport &report)
@@ -57,6 +74,7 @@ struct CheckContext {
   CheckpointDecisions decisions;
   std::vector<Unit> units;
   const Checkpoint *checkpoint = nullptr; ///< null: config.json alone
+  std::optional<ScalarReader> scalars;    ///< with a checkpoint
 
   /// The decision of a module; null if there is none.
   const ModuleDecision *find(const std::string &path) const;
@@ -77,13 +95,10 @@ Scheme toScheme(const ResolvedModule &method);
 /// "BF16" for `bf16`.
 std::string nameDtype(std::string_view dtype);
 
-/// A finite scalar of a checkpoint as float32.
-/// \returns W1 for another shape or dtype, W6 for NaN and infinity.
-Result<double> readScalar(const Checkpoint &checkpoint,
-                          const TensorInfo &tensor, std::string_view module);
-
 // Step 5: the sides on one rank (W3, W3b, W3c).
 void splitUnits(CheckContext &context);
+// Step 6: the values of scales that are scalars.
+void checkScalars(CheckContext &context);
 // What is reported of each module, KV caches (P7, P8) included.
 void describeUnits(CheckContext &context);
 Result<KvReport> describeKv(CheckContext &context, const Unit &attention);

@@ -89,7 +89,7 @@ octet::findExpertDegrees(const std::vector<SplitDimension> &dimensions,
 
 std::string
 octet::describeExpertSplit(const std::vector<SplitDimension> &dimensions,
-                           const RankConfig &ranks) {
+                           const RankConfig &ranks, int64_t experts) {
   const int64_t degree = ranks.getExpertDegree();
   std::string over = "tp=" + std::to_string(ranks.tp);
   if (ranks.dp > 1)
@@ -102,14 +102,30 @@ octet::describeExpertSplit(const std::vector<SplitDimension> &dimensions,
     if (splits(dimension, degree))
       continue;
     std::vector<int64_t> degrees = findExpertDegrees(dimensions, ranks);
-    std::string ways = degrees.empty()
-                           ? ""
-                           : "tp=" + joinDegrees(degrees) + " would work, or ";
-    return describeCut(dimension, degree, over) + "; " + ways +
-           "ep=" + std::to_string(ranks.tp * ranks.dp) +
-           ", which keeps each expert whole [W3]";
+    std::string ways;
+    if (!degrees.empty())
+      ways = "tp=" + joinDegrees(degrees) + " would work";
+    const int64_t whole = ranks.tp * ranks.dp;
+    if (experts % whole == 0)
+      ways += (ways.empty() ? "" : ", or ") + ("ep=" + std::to_string(whole)) +
+              ", which keeps each expert whole";
+    return describeCut(dimension, degree, over) +
+           (ways.empty() ? "; no tp would work" : "; " + ways) + " [W3]";
   }
   return "";
+}
+
+std::string octet::describeGroups(int64_t experts, const RankConfig &ranks) {
+  if (experts % ranks.ep == 0)
+    return "";
+  std::vector<int64_t> groups;
+  for (int64_t ep = 1; ep <= experts && ep <= ranks.tp * ranks.dp; ++ep)
+    if (experts % ep == 0 && ranks.tp * ranks.dp % ep == 0)
+      groups.push_back(ep);
+  return std::to_string(experts) +
+         " experts over ep=" + std::to_string(ranks.ep) +
+         " is not a whole number per group; ep=" + joinDegrees(groups) +
+         " would work [W3c]";
 }
 
 int64_t octet::padSplit(const SplitDimension &dimension, int64_t tp) {

@@ -60,16 +60,30 @@ TEST(ShardRules, W3Text) {
 // W3, W3c: an expert is split over the ranks of its group.
 TEST(ShardRules, W3Experts) {
   const std::vector<SplitDimension> w13 = {column(320, 128), column(320, 128)};
-  EXPECT_EQ(describeExpertSplit(w13, {.tp = 2, .ep = 2}), "");
-  EXPECT_EQ(describeExpertSplit(w13, {.tp = 1, .ep = 2, .dp = 2}), "");
-  EXPECT_EQ(describeExpertSplit(w13, {.tp = 2}),
+  EXPECT_EQ(describeExpertSplit(w13, {.tp = 2, .ep = 2}, 4), "");
+  EXPECT_EQ(describeExpertSplit(w13, {.tp = 1, .ep = 2, .dp = 2}, 4), "");
+  EXPECT_EQ(describeExpertSplit(w13, {.tp = 2}, 4),
             "output dimension 320 over tp=2 is 160 per rank, not a multiple of "
             "the block (bn=128); tp=1 would work, or ep=2, which keeps each "
             "expert whole [W3]");
-  EXPECT_EQ(describeExpertSplit({row(768, 128)}, {.tp = 8, .ep = 2}),
+  EXPECT_EQ(describeExpertSplit({row(768, 128)}, {.tp = 8, .ep = 2}, 128),
             "input dimension 768 over tp=8, ep=2 (4 ranks an expert) is 192 "
             "per rank, not a multiple of the block (bk=128); tp=2, 4, 6 or 12 "
             "would work, or ep=8, which keeps each expert whole [W3]");
+}
+
+// W3, W3c: three experts cannot be kept whole on two ranks.
+TEST(ShardRules, W3ExpertsWithoutWayOut) {
+  EXPECT_EQ(describeExpertSplit({row(192, 128)}, {.tp = 2}, 3),
+            "input dimension 192 over tp=2 is 96 per rank, not a multiple of "
+            "the block (bk=128); tp=1 would work [W3]");
+}
+
+TEST(ShardRules, W3cGroups) {
+  EXPECT_EQ(describeGroups(128, {.tp = 8, .ep = 8}), "");
+  EXPECT_EQ(describeGroups(4, {.tp = 8, .ep = 8}),
+            "4 experts over ep=8 is not a whole number per group; ep=1, 2 or 4 "
+            "would work [W3c]");
 }
 
 // --split-blocks pad: 576 rows per rank touch five blocks on either rank, 160

@@ -124,6 +124,7 @@ struct MemoryReport {
 struct CheckReport {
   std::array<CheckStep, kNumSteps> steps;
   std::vector<ErrorInfo> errors; ///< of the step that failed, all of them
+  std::string hint; ///< behind the errors: what would work for the whole model
   std::vector<ErrorInfo> warnings, notes;
   std::vector<ModuleReport> modules;
   std::optional<MemoryReport> memory;

@@ -67,9 +67,14 @@ findExpertDegrees(const std::vector<SplitDimension> &dimensions,
                   const RankConfig &ranks);
 
 /// The first dimension of an expert that the ranks of its group cannot split,
-/// and what would work (W3, W3c). describeRanks found nothing.
+/// and what would work (W3, W3c). describeRanks and describeGroups found
+/// nothing.
+/// \param experts  of a layer: more groups than experts are no way out.
 std::string describeExpertSplit(const std::vector<SplitDimension> &dimensions,
-                                const RankConfig &ranks);
+                                const RankConfig &ranks, int64_t experts);
+
+/// The experts of a layer are divided into `ep` groups (W3c).
+std::string describeGroups(int64_t experts, const RankConfig &ranks);
 
 /// The part of one rank in whole blocks, the largest over the ranks: what
 /// `--split-blocks pad` loads (W3). `tp` divides the size.

@@ -1,0 +1,100 @@
+//===- Scalars.cpp - Step 6: scales that are scalars --------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+//
+// A check may read scalars (C13): a scale that is NaN, infinite or negative is
+// found before anything is compiled (W6). Zero is judged while loading, where
+// the block is known.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Units.h"
+#include "octet/Numerics/Numerics.h"
+#include "octet/Support/Escape.h"
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+using namespace octet;
+
+static bool isScalar(const TensorInfo &tensor) {
+  for (int64_t side : tensor.shape)
+    if (side != 1)
+      return false;
+  return tensor.isPlain() &&
+         (tensor.type == StoredType::F32 || tensor.type == StoredType::BF16 ||
+          tensor.type == StoredType::F16);
+}
+
+Result<double> ScalarReader::read(const TensorInfo &tensor,
+                                  std::string_view module) {
+  if (!isScalar(tensor))
+    return inputError(std::string(module),
+                      quoteName(tensor.name) + " is " + tensor.describe() +
+                          "; expected F32 [] (one scale)",
+                      "W1");
+  auto file = files.find(tensor.file);
+  if (file == files.end()) {
+    OCTET_TRY_ASSIGN(
+        InputFile opened,
+        InputFile::open(checkpoint.tensors.files[size_t(tensor.file)]));
+    file = files.emplace(tensor.file, std::move(opened)).first;
+  }
+  std::array<char, 4> bytes = {};
+  OCTET_TRY(file->second.read(
+      tensor.offset, std::span(bytes).first(size_t(byteWidth(tensor.type)))));
+  uint32_t bits = 0;
+  std::memcpy(&bits, bytes.data(), bytes.size());
+  float value = 0;
+  if (tensor.type == StoredType::F32)
+    std::memcpy(&value, &bits, sizeof(value));
+  else
+    value = tensor.type == StoredType::BF16 ? decodeBF16(uint16_t(bits))
+                                            : decodeF16(uint16_t(bits));
+  if (!std::isfinite(value))
+    return inputError(std::string(module),
+                      "scale " + quoteName(tensor.name) + " is " +
+                          (std::isnan(value) ? "NaN"
+                           : value > 0       ? "infinite"
+                                             : "-infinite") +
+                          "; expected a positive number",
+                      "W6");
+  return double(value);
+}
+
+/// A scale of a weight or an activation; those of a KV cache may be negative,
+/// which is the same as absent (P8).
+static bool isLinearScale(std::string_view name) {
+  std::string_view last = name.substr(name.rfind('.') + 1);
+  return last == "weight_scale" || last == "weight_scale_inv" ||
+         last == "input_scale" || last == "weight_scale_2" ||
+         last == "weight_global_scale" || last == "input_global_scale";
+}
+
+void octet::checkScalars(CheckContext &context) {
+  for (const TensorInfo &tensor : context.checkpoint->tensors.all()) {
+    if (!isLinearScale(tensor.name) || !isScalar(tensor))
+      continue;
+    std::string module = tensor.name.substr(0, tensor.name.rfind('.'));
+    Result<double> value = context.scalars->read(tensor, module);
+    if (!value) {
+      context.addError(value.takeStatus().takeInfo());
+      continue;
+    }
+    if (*value >= 0)
+      continue;
+    char text[32];
+    std::snprintf(text, sizeof(text), "%g", *value);
+    context.addError(inputError(module,
+                                "scale " + quoteName(tensor.name) + " is " +
+                                    text + "; expected a positive number",
+                                "W6")
+                         .takeInfo());
+  }
+}
