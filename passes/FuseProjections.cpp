@@ -203,11 +203,17 @@ q::ContractAttr fuseContract(q::ContractAttr contract, bool requantMax) {
       contract.getUe8m0());
 }
 
-/// Rows of a weight or bias.
+/// Experts come first (W5).
+int64_t getRowDimension(RankedTensorType type) {
+  return type.getRank() == 3 ? 1 : 0;
+}
+
+/// Rows of a weight or bias; of one expert's.
 int64_t getRows(Type type) {
   if (auto quantized = dyn_cast<q::TensorType>(type))
     return quantized.getN();
-  return cast<RankedTensorType>(type).getDimSize(0);
+  auto plain = cast<RankedTensorType>(type);
+  return plain.getDimSize(getRowDimension(plain));
 }
 
 /// The type of the shards' tensors one after the other.
@@ -217,14 +223,16 @@ Type fuseTypes(ArrayRef<Value> values) {
     rows.push_back(getRows(value.getType()));
   int64_t sum = llvm::sum_of(rows, int64_t(0));
   // N and shards change together: neither fits the other alone.
-  if (auto type = dyn_cast<q::TensorType>(values[0].getType()))
-    return q::TensorType::get(type.getContext(), {sum, type.getK()},
-                              type.getElementType(), type.getGranularity(),
-                              type.getScaleType(), rows, type.getOffset(),
-                              type.getLayout());
+  if (auto type = dyn_cast<q::TensorType>(values[0].getType())) {
+    SmallVector<int64_t> shape(type.getShape());
+    shape[type.getRank() - 2] = sum;
+    return q::TensorType::get(type.getContext(), shape, type.getElementType(),
+                              type.getGranularity(), type.getScaleType(), rows,
+                              type.getOffset(), type.getLayout());
+  }
   auto type = cast<RankedTensorType>(values[0].getType());
   SmallVector<int64_t> shape(type.getShape());
-  shape[0] = sum;
+  shape[getRowDimension(type)] = sum;
   return type.clone(shape);
 }
 
@@ -239,7 +247,8 @@ Value fuseWeights(OpBuilder &builder, Location loc, ArrayRef<Value> values) {
   model::WeightOp first = getWeightOp(values[0]);
   return model::WeightOp::create(
       builder, loc, fuseTypes(values), builder.getArrayAttr(paths),
-      first.getLayer(), first.getNameAttr(), builder.getArrayAttr(stored));
+      first.getLayer(), first.getNameAttr(), builder.getArrayAttr(stored),
+      first.getExpertsAttr());
 }
 
 /// Replaces shards that decideFusion allows.
@@ -268,7 +277,8 @@ void fuse(const Shards &shards, bool requantMax) {
                             firstType.getElementType()),
       first.getInput(), weight, bias, /*input_scale=*/Value(),
       first.getFusedAttr(), /*fused=*/StringAttr(), first.getMethodAttr(),
-      fuseContract(first.getContractAttr(), requantMax));
+      fuseContract(first.getContractAttr(), requantMax),
+      /*precise=*/UnitAttr());
   auto split = model::SplitOp::create(builder, loc, types, linear.getResult());
   for (auto [i, shard] : llvm::enumerate(shards)) {
     model::LinearOp op = shard;
@@ -278,6 +288,33 @@ void fuse(const Shards &shards, bool requantMax) {
   for (Value value : llvm::concat<Value>(weights, biases))
     if (value.use_empty())
       value.getDefiningOp()->erase();
+}
+
+/// Gate and up of every expert in one matrix (W5). They have one method since
+/// resolve-quant-methods; where they are not stored alike they stay apart.
+bool fuseExperts(model::ExpertsOp op, bool requantMax) {
+  if (op.getGateUp().size() != 2)
+    return false;
+  SmallVector<Value> parts(op.getGateUp());
+  auto storage = [](Value value) {
+    auto type = dyn_cast<q::TensorType>(value.getType());
+    return std::pair(q::getStorage(value.getType()),
+                     type ? type.getScaleType() : Type());
+  };
+  model::WeightOp gate = getWeightOp(parts[0]), up = getWeightOp(parts[1]);
+  if (!gate || !up || gate == up || gate.getName() != up.getName() ||
+      storage(gate) != storage(up))
+    return false;
+  OpBuilder builder(op);
+  Location loc = builder.getFusedLoc({gate.getLoc(), up.getLoc()});
+  Value fused = fuseWeights(builder, loc, parts);
+  op.getGateUpMutable().assign(fused);
+  if (op.getContractAttr())
+    op.setContractAttr(fuseContract(op.getContractAttr(), requantMax));
+  for (model::WeightOp part : {gate, up})
+    if (part->use_empty())
+      part.erase();
+  return true;
 }
 
 /// The error for shards that do not agree; notes walk to the config's entries.
@@ -352,7 +389,11 @@ struct FuseProjections
     for (const Shards *shards : accepted)
       fuse(*shards, requantMax);
     numFused += accepted.size();
-    if (accepted.empty())
+    int64_t experts = 0;
+    module.walk(
+        [&](model::ExpertsOp op) { experts += fuseExperts(op, requantMax); });
+    numFused += experts;
+    if (accepted.empty() && experts == 0)
       markAllAnalysesPreserved();
   }
 };

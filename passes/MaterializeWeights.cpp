@@ -244,8 +244,29 @@ LogicalResult MaterializeWeights::checkKvLayouts() {
          << q::stringifyKvLayout(layout) << " uses no scales [P7b]";
 }
 
+/// What this pass does not load yet: one error that lists it.
+/// TODO: falls with the loads of experts (W5) and of kv_b_proj (W12).
+static LogicalResult checkKnown(ModuleOp module) {
+  SmallVector<std::string> names;
+  Operation *first = nullptr;
+  module.walk([&](Operation *op) {
+    if (!isa<model::ExpertsOp, model::MlaAttentionOp>(op))
+      return;
+    if (!first)
+      first = op;
+    names.push_back(nameModule(op));
+  });
+  if (!first)
+    return success();
+  return first->emitError()
+         << joinNames(names)
+         << ": weights of experts and of latent attention are not loaded by "
+            "this version; --compile-to shard shows their methods and "
+            "contracts [W5]";
+}
+
 LogicalResult MaterializeWeights::plan() {
-  if (failed(checkKvLayouts()))
+  if (failed(checkKnown(getOperation())) || failed(checkKvLayouts()))
     return failure();
   bool failedAny = false;
   getOperation().walk([&](Operation *op) {

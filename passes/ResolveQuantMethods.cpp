@@ -60,10 +60,11 @@ struct Choices {
   ContractQuery query;
 };
 
-/// The decision for one linear or lm_head, before anything is rewritten.
+/// The decision for one operator with weights, before anything is rewritten.
 struct Decision {
   Operation *op;
-  model::WeightOp weight;
+  /// One, or gate, up and down of experts.
+  SmallVector<model::WeightOp, 1> weights;
   ResolvedModule method;
   Contract contract;
 };
@@ -104,11 +105,22 @@ std::string getFileName(Location loc) {
   return file ? file.getFilename().str() : std::string();
 }
 
+/// The path of a weight; the first expert stands for all of them.
+std::string nameWeight(model::WeightOp weight) {
+  auto path = cast<StringAttr>(weight.getPaths()[0]);
+  std::string name = nameModule(path.getValue(), weight.getLayer());
+  if (size_t at = name.find("{e}"); at != std::string::npos)
+    name.replace(at, 3, "0");
+  return name;
+}
+
 /// The first layer of the operator's kind stands for all of them.
 ModuleFacts getFacts(Operation *op, model::WeightOp weight) {
   ModuleFacts facts;
   auto stored = cast<q::StoredAttr>(weight.getStored()[0]);
-  facts.module = nameModule(op);
+  bool isOwn = isa<model::LinearOp, model::LmHeadOp>(op);
+  facts.module = isOwn ? nameModule(op) : nameWeight(weight);
+  facts.isExpert = isa<model::ExpertsOp>(op);
   facts.file = getFileName(weight.getLoc());
   facts.tensors = toTensors(stored);
   facts.declared = stored.getDeclared().str();
@@ -132,8 +144,9 @@ Status checkSerialized(ModuleOp module, const Choices &choices,
   for (Decision decision : decisions) {
     if (decision.method.quantized)
       return Status::success();
-    auto stored = cast<q::StoredAttr>(decision.weight.getStored()[0]);
-    anyUnlisted |= isa<model::LinearOp>(decision.op) && !stored.isIgnored();
+    auto stored = cast<q::StoredAttr>(decision.weights[0].getStored()[0]);
+    anyUnlisted |= !isa<model::LmHeadOp>(decision.op) &&
+                   !decision.op->hasAttr("precise") && !stored.isIgnored();
   }
   if (!anyUnlisted)
     return Status::success();
@@ -153,28 +166,47 @@ struct ResolveQuantMethodsPass
   void runOnOperation() override;
 
 private:
-  LogicalResult decide(Operation *op, Value weight, const Choices &choices,
+  LogicalResult decide(Operation *op, ValueRange weights,
+                       const Choices &choices,
                        SmallVectorImpl<Decision> &decisions);
+  LogicalResult decideOne(Operation *op, Value weight, const Choices &choices,
+                          Decision &decision);
   void report(const Decision &decision);
   void rewrite(Decision &decision);
 };
 
 } // namespace
 
-LogicalResult
-ResolveQuantMethodsPass::decide(Operation *op, Value weight,
-                                const Choices &choices,
-                                SmallVectorImpl<Decision> &decisions) {
+/// P9: the head weights of an indexer, in which dtype whatsoever.
+static Status checkPrecise(const ModuleFacts &facts) {
+  auto weight = facts.tensors.find("weight");
+  if (weight != facts.tensors.end() &&
+      (weight->second.type == StoredType::BF16 ||
+       weight->second.type == StoredType::F16 ||
+       weight->second.type == StoredType::F32))
+    return Status::success();
+  return inputError(facts.module,
+                    "weight is " +
+                        (weight == facts.tensors.end()
+                             ? std::string("absent")
+                             : weight->second.describe()) +
+                        "; it decides which keys are read and is BF16, F16 or "
+                        "F32",
+                    "P9");
+}
+
+LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
+                                                 const Choices &choices,
+                                                 Decision &decision) {
   auto source = weight.getDefiningOp<model::WeightOp>();
   if (!source || source.getPaths().size() != 1)
     return op->emitOpError() << "weight is not one model.weight of one module; "
                                 "methods are resolved before projections are "
                                 "fused [C11]";
+  decision.weights.push_back(source);
   auto packed = dyn_cast<q::TensorType>(weight.getType());
-  if (packed && packed.isGguf() && !op->hasAttr("method")) {
-    decisions.push_back({op, source, {}, {}});
+  if (packed && packed.isGguf() && !op->hasAttr("method"))
     return success();
-  }
   if (packed || op->hasAttr("method"))
     return op->emitOpError() << "has a method already [C11]";
   ModuleFacts facts = getFacts(op, source);
@@ -188,6 +220,10 @@ ResolveQuantMethodsPass::decide(Operation *op, Value weight,
     noteOtherLayers(*diag.getUnderlyingDiagnostic(), source.getLayer());
     return failure();
   };
+  if (op->hasAttr("precise")) {
+    Status precise = checkPrecise(facts);
+    return precise.ok() ? success() : refuse(precise);
+  }
   Result<ResolvedModule> method = resolveModule(quant, facts);
   if (!method)
     return refuse(method.status());
@@ -195,7 +231,35 @@ ResolveQuantMethodsPass::decide(Operation *op, Value weight,
       contractFor(*method, choices.numerics, choices.query, facts.module);
   if (!contract)
     return refuse(contract.status());
-  decisions.push_back({op, source, method.take(), contract.take()});
+  MLIRContext *context = &getContext();
+  if (decision.weights.size() > 1 &&
+      (toAttr(*method, context) != toAttr(decision.method, context) ||
+       toAttr(*contract, context) != toAttr(decision.contract, context)))
+    return refuse(inputError(facts.module,
+                             "is " + print(toAttr(*method, context)) + ", '" +
+                                 nameWeight(decision.weights[0]) + "' is " +
+                                 print(toAttr(decision.method, context)) +
+                                 "; the matrices of an expert have one method",
+                             "C8"));
+  if (decision.weights.size() == 1)
+    decision.method.notes.clear();
+  std::vector<ErrorInfo> notes = std::move(decision.method.notes);
+  decision.method = method.take();
+  decision.contract = contract.take();
+  decision.method.notes.insert(decision.method.notes.begin(), notes.begin(),
+                               notes.end());
+  return success();
+}
+
+LogicalResult
+ResolveQuantMethodsPass::decide(Operation *op, ValueRange weights,
+                                const Choices &choices,
+                                SmallVectorImpl<Decision> &decisions) {
+  Decision decision{op, {}, {}, {}};
+  for (Value weight : weights)
+    if (failed(decideOne(op, weight, choices, decision)))
+      return failure();
+  decisions.push_back(std::move(decision));
   return success();
 }
 
@@ -229,17 +293,12 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision) {
   MLIRContext *context = &getContext();
   q::MethodAttr method = toAttr(decision.method, context);
   q::ContractAttr contract = toAttr(decision.contract, context);
-  auto packed = dyn_cast<q::TensorType>(decision.weight.getResult().getType());
+  auto packed =
+      dyn_cast<q::TensorType>(decision.weights[0].getResult().getType());
   if (packed)
     std::tie(method, contract) = describeGguf(packed);
-  if (auto linear = dyn_cast<model::LinearOp>(decision.op)) {
-    linear.setMethodAttr(method);
-    linear.setContractAttr(contract);
-  } else {
-    auto lmHead = cast<model::LmHeadOp>(decision.op);
-    lmHead.setMethodAttr(method);
-    lmHead.setContractAttr(contract);
-  }
+  decision.op->setAttr("method", method);
+  decision.op->setAttr("contract", contract);
   if (packed) {
     ++numQuantized;
     return; // of its type since the import
@@ -251,10 +310,29 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision) {
   ++numQuantized;
   if (decision.method.whileLoading)
     return; // the checkpoint stores a plain weight, and the type says so
-  auto stored = cast<RankedTensorType>(decision.weight.getResult().getType());
-  decision.weight.getResult().setType(
-      q::TensorType::get(stored.getShape(), stored.getElementType(),
-                         method.getWeight(), method.getScale()));
+  for (model::WeightOp weight : decision.weights) {
+    auto stored = cast<RankedTensorType>(weight.getResult().getType());
+    weight.getResult().setType(
+        q::TensorType::get(stored.getShape(), stored.getElementType(),
+                           method.getWeight(), method.getScale()));
+  }
+}
+
+/// The weights that a method answers for (C11); a router's and an embedding's
+/// are nobody's.
+static SmallVector<Value> getWeights(Operation *op) {
+  if (auto linear = dyn_cast<model::LinearOp>(op))
+    return {linear.getWeight()};
+  if (auto lmHead = dyn_cast<model::LmHeadOp>(op))
+    return {lmHead.getWeight()};
+  if (auto attention = dyn_cast<model::MlaAttentionOp>(op))
+    return llvm::to_vector(attention.getKvB());
+  SmallVector<Value> weights;
+  if (auto experts = dyn_cast<model::ExpertsOp>(op)) {
+    llvm::append_range(weights, experts.getGateUp());
+    weights.push_back(experts.getDown());
+  }
+  return weights;
 }
 
 void ResolveQuantMethodsPass::runOnOperation() {
@@ -274,10 +352,9 @@ void ResolveQuantMethodsPass::runOnOperation() {
   SmallVector<Decision, 0> decisions;
   bool refused = false;
   module.walk([&](Operation *op) {
-    if (auto linear = dyn_cast<model::LinearOp>(op))
-      refused |= failed(decide(op, linear.getWeight(), *choices, decisions));
-    else if (auto lmHead = dyn_cast<model::LmHeadOp>(op))
-      refused |= failed(decide(op, lmHead.getWeight(), *choices, decisions));
+    SmallVector<Value> weights = getWeights(op);
+    if (!weights.empty())
+      refused |= failed(decide(op, weights, *choices, decisions));
   });
   if (refused)
     return signalPassFailure();

@@ -217,13 +217,18 @@ static void convert(model::SwigluOp op) {
 }
 
 /// P6
-static void convert(model::RopeOp op) {
+static FailureOr<bool> convert(model::RopeOp op) {
+  if (op.getOffset() != 0)
+    return op.emitError() << op.getModule() << ": rotates from value "
+                          << int64_t(op.getOffset())
+                          << " of a head on, row kernels rotate from 0 on [P6]";
   RowKernel k(op, "rope", getRowDomain(op.getInput()));
   k.module(op.getModule());
   Value x = k.read(op.getInput(), Access::Row);
   Value table = k.read(op.getTable(), Access::Indexed, op.getPositions());
   Value y = k.rope(x, table, op.getHeadDim(), op.getInterleaved());
   k.finish({k.round(y, op.getType())});
+  return true;
 }
 
 static void convert(model::SplitOp op) {
@@ -317,9 +322,9 @@ static void convert(model::OutputOp op) {
 FailureOr<bool> octet::convertToRowwise(Operation *op) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case<model::EmbeddingOp, model::RmsNormOp, model::AddOp, model::SwigluOp,
-            model::RopeOp, model::SplitOp, model::SelectRowsOp, q::KvWriteOp>(
+            model::SplitOp, model::SelectRowsOp, q::KvWriteOp>(
           [](auto row) { return convert(row), true; })
-      .Case<q::QuantizeOp, model::FieldOp>(
+      .Case<q::QuantizeOp, model::FieldOp, model::RopeOp>(
           [](auto row) { return convert(row); })
       .Case([](model::OutputOp output) { return convert(output), false; })
       .Case([](q::DequantizeOp dequantize) -> FailureOr<bool> {

@@ -243,6 +243,10 @@ LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
     return op.emitError() << op.getModule()
                           << ": attention without a cache; "
                              "octet-insert-quantization gives it one [P7b]";
+  if (op.getSinks())
+    return op.emitError() << op.getModule()
+                          << ": cpu.paged_attention has no sinks, and no other "
+                             "attention is written yet [C11]";
   if (op.getQHeads() % op.getKvHeads())
     return op.emitError() << op.getModule() << ": " << op.getQHeads()
                           << " query heads over " << op.getKvHeads()

@@ -45,9 +45,9 @@ SplitKind getSplitKind(StringRef module) {
   StringRef name = lastComponent(module);
   if (name == "o_proj" || name == "down_proj")
     return SplitKind::Row;
-  if (name == "qkv_proj" || name == "q_proj" || name == "k_proj" ||
-      name == "v_proj" || name == "gate_up_proj" || name == "gate_proj" ||
-      name == "up_proj")
+  if (name == "qkv_proj" || name == "q_proj" || name == "q_b_proj" ||
+      name == "k_proj" || name == "v_proj" || name == "gate_up_proj" ||
+      name == "gate_proj" || name == "up_proj")
     return SplitKind::Column;
   return SplitKind::Replicated;
 }
@@ -91,6 +91,59 @@ std::string checkSplit(model::LinearOp op, int64_t tp, int64_t kvHeads) {
   return describeSplit(dimensions, tp);
 }
 
+/// A matrix of one expert or of kv_b, as far as splitting it needs it.
+SplitDimension getSplit(Value weight, bool isInput) {
+  auto type = dyn_cast<q::TensorType>(weight.getType());
+  bool isBlock = type && type.getGranularity().isBlock();
+  ArrayRef<int64_t> shape =
+      type ? type.getShape()
+           : cast<RankedTensorType>(weight.getType()).getShape();
+  return {.name = isInput ? "input" : "output",
+          .size = isInput ? shape.back() : shape[shape.size() - 2],
+          .block = !isBlock  ? 1
+                   : isInput ? type.getGranularity().getBlockK()
+                             : type.getGranularity().getBlockN(),
+          .blockName = isInput ? "bk" : "bn"};
+}
+
+/// The error of experts that cannot be divided into `ep` groups of ranks and
+/// split `ways` ways in each (W3c).
+std::string checkExperts(model::ExpertsOp op, int64_t ep, int64_t ways) {
+  int64_t experts = op.getExperts();
+  if (experts % ep != 0) {
+    std::string text = std::to_string(experts) +
+                       " experts over ep=" + std::to_string(ep) +
+                       " are not a whole number a group; "
+                       "ep=";
+    std::string works;
+    for (int64_t degree = 1; degree <= experts && degree <= kMaxListedDegree;
+         ++degree)
+      if (experts % degree == 0)
+        works += (works.empty() ? "" : ", ") + std::to_string(degree);
+    return text + works + " would work [W3c]";
+  }
+  // Codes that share a byte have no sides to split before they have a type.
+  if (!isa<q::TensorType>(op.getDown().getType()) &&
+      !q::isPlainFloat(q::getStorage(op.getDown().getType())))
+    return "";
+  std::vector<SplitDimension> dimensions;
+  for (Value weight : op.getGateUp()) {
+    auto type = dyn_cast<q::TensorType>(weight.getType());
+    SplitDimension whole = getSplit(weight, /*isInput=*/false);
+    // Gate and up are split each on its own (W5).
+    SmallVector<int64_t> shards =
+        type ? type.getShardRows() : SmallVector<int64_t>{whole.size};
+    if (!type && op.getGateUp().size() == 1)
+      shards = {whole.size / 2, whole.size / 2};
+    for (int64_t size : shards) {
+      dimensions.push_back(whole);
+      dimensions.back().size = size;
+    }
+  }
+  dimensions.push_back(getSplit(op.getDown(), /*isInput=*/true));
+  return describeSplit(dimensions, ways);
+}
+
 struct Shard : public octet::impl::ShardBase<Shard> {
   using ShardBase::ShardBase;
 
@@ -113,38 +166,48 @@ struct Shard : public octet::impl::ShardBase<Shard> {
       module.emitError() << problem;
       return signalPassFailure();
     }
-    if (failed(checkSplits(module, ranks.tp)) ||
-        failed(checkRanks(module, ranks)))
+    if (failed(checkSplits(module, ranks)) || failed(checkRanks(module, ranks)))
       return signalPassFailure();
     markAllAnalysesPreserved();
   }
 
 private:
-  /// W3b and W3 for everything that `tp` ranks would split.
-  LogicalResult checkSplits(ModuleOp module, int64_t tp) {
-    if (tp == 1)
+  /// One violation of an operator; an empty one is none.
+  LogicalResult refuse(Operation *op, const std::string &problem) {
+    if (problem.empty())
+      return success();
+    InFlightDiagnostic diag = op->emitError()
+                              << nameModule(op) << ": " << problem;
+    noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
+    return diag;
+  }
+
+  /// W3b, W3 and W3c for everything that the ranks would split.
+  LogicalResult checkSplits(ModuleOp module, const RankConfig &ranks) {
+    int64_t tp = ranks.tp, ways = ranks.getExpertDegree();
+    if (tp == 1 && ranks.ep == 1 && ranks.dp == 1)
       return success();
     bool refused = false;
     int64_t kvHeads = 0;
     module.walk([&](model::AttentionOp op) {
       kvHeads = op.getKvHeads();
-      std::string problem = describeHeads(op.getQHeads(), op.getKvHeads(), tp);
-      if (problem.empty())
-        return;
-      refused = true;
-      InFlightDiagnostic diag = op.emitError()
-                                << nameModule(op) << ": " << problem;
-      noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
+      refused |= failed(
+          refuse(op, describeHeads(op.getQHeads(), op.getKvHeads(), tp)));
+    });
+    module.walk([&](model::MlaAttentionOp op) {
+      int64_t heads = op.getHeads();
+      std::string problem = describeHeads(heads, heads, tp);
+      if (problem.empty() && op.getKvB().size() == 1)
+        problem = describeSplit({getSplit(op.getKvB()[0], false)}, tp);
+      refused |= failed(refuse(op, problem));
+    });
+    module.walk([&](model::ExpertsOp op) {
+      ++numChecked;
+      refused |= failed(refuse(op, checkExperts(op, ranks.ep, ways)));
     });
     module.walk([&](model::LinearOp op) {
       ++numChecked;
-      std::string problem = checkSplit(op, tp, kvHeads);
-      if (problem.empty())
-        return;
-      refused = true;
-      InFlightDiagnostic diag = op.emitError()
-                                << nameModule(op) << ": " << problem;
-      noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
+      refused |= failed(refuse(op, checkSplit(op, tp, kvHeads)));
     });
     return failure(refused);
   }

@@ -69,4 +69,23 @@ def Model_Field : I32EnumAttr<"Field", "field of a batch", [
 }
 def Model_FieldAttr : EnumAttr<ModelDialect, Model_Field, "field">;
 
+def Model_Score : I32EnumAttr<"Score", "what a router makes of its logits (P12)", [
+  I32EnumAttrCase<"Softmax", 0, "softmax">,
+  I32EnumAttrCase<"Sigmoid", 1, "sigmoid">,
+  I32EnumAttrCase<"ChosenSoftmax", 2, "chosen_softmax">,
+]> {
+  let cppNamespace = "::octet::model";
+  let genSpecializedAttr = 0;
+}
+def Model_ScoreAttr : EnumAttr<ModelDialect, Model_Score, "score">;
+
+def Model_Gating : I32EnumAttr<"Gating", "the activation between an expert's matrices", [
+  I32EnumAttrCase<"Swiglu", 0, "swiglu">,
+  I32EnumAttrCase<"ClampedSwiglu", 1, "clamped_swiglu">,
+]> {
+  let cppNamespace = "::octet::model";
+  let genSpecializedAttr = 0;
+}
+def Model_GatingAttr : EnumAttr<ModelDialect, Model_Gating, "gating">;
+
 #endif // OCTET_DIALECTS_MODEL_MODELDIALECT_TD

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Model/ModelOps.h"
+#include "dialects/Model/ModelVerify.h"
 #include "mlir/IR/OpImplementation.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
@@ -24,20 +25,14 @@ using namespace octet::model;
 // What many operators ask for
 //===----------------------------------------------------------------------===//
 
-/// A number as a config file would have it.
-static std::string printFloat(float value) {
+std::string octet::model::printFloat(float value) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%g", value);
   return text;
 }
 
-static RankedTensorType plainType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-/// Rows of the step: `[rows, width]` in an activation dtype.
-static LogicalResult verifyRows(Operation *op, StringRef what,
-                                RankedTensorType type) {
+LogicalResult octet::model::verifyRows(Operation *op, StringRef what,
+                                       RankedTensorType type) {
   if (type.getRank() != 2 || ShapedType::isDynamic(type.getDimSize(1)) ||
       !q::isPlainFloat(type.getElementType()))
     return op->emitOpError() << what << " is " << type
@@ -46,17 +41,17 @@ static LogicalResult verifyRows(Operation *op, StringRef what,
   return success();
 }
 
-/// One i32 a row, for as many rows as `rows` has.
-static LogicalResult verifyIndices(Operation *op, StringRef what,
-                                   RankedTensorType type) {
+LogicalResult octet::model::verifyIndices(Operation *op, StringRef what,
+                                          RankedTensorType type) {
   if (type.getRank() != 1 || !type.getElementType().isInteger(32))
     return op->emitOpError()
            << what << " is " << type << ", expected one i32 a row";
   return success();
 }
 
-static LogicalResult verifySameRows(Operation *op, StringRef what, int64_t rows,
-                                    StringRef other, int64_t otherRows) {
+LogicalResult octet::model::verifySameRows(Operation *op, StringRef what,
+                                           int64_t rows, StringRef other,
+                                           int64_t otherRows) {
   if (rows == otherRows)
     return success();
   auto print = [](InFlightDiagnostic &diag, int64_t count) {
@@ -72,24 +67,82 @@ static LogicalResult verifySameRows(Operation *op, StringRef what, int64_t rows,
   return diag;
 }
 
-static LogicalResult verifySameType(Operation *op, Value input, Value result) {
+LogicalResult octet::model::verifySameType(Operation *op, Value input,
+                                           Value result) {
   if (input.getType() != result.getType())
     return op->emitOpError() << "result is " << result.getType()
                              << ", expected " << input.getType();
   return success();
 }
 
-static LogicalResult verifyModule(Operation *op, StringRef module) {
+LogicalResult octet::model::verifyModule(Operation *op, StringRef module) {
   if (module.empty())
     return op->emitOpError() << "the module path is empty";
   return success();
 }
 
-static LogicalResult verifyPositive(Operation *op, StringRef what,
-                                    int64_t value) {
+LogicalResult octet::model::verifyPositive(Operation *op, StringRef what,
+                                           int64_t value) {
   if (value <= 0)
     return op->emitOpError()
            << what << " is " << value << ", expected at least 1";
+  return success();
+}
+
+LogicalResult octet::model::verifyWidth(Operation *op, StringRef what,
+                                        RankedTensorType type, int64_t width,
+                                        StringRef rule) {
+  if (failed(verifyRows(op, what, type)))
+    return failure();
+  if (type.getDimSize(1) != width)
+    return op->emitOpError() << what << " is " << type << ", expected rows of "
+                             << width << " [" << rule << "]";
+  return success();
+}
+
+LogicalResult octet::model::verifyScale(Operation *op, StringRef what,
+                                        const APFloat &value) {
+  float number = value.convertToFloat();
+  if (!(number > 0) || !std::isfinite(number))
+    return op->emitOpError() << what << " " << printFloat(number)
+                             << " is not positive and finite";
+  return success();
+}
+
+LogicalResult octet::model::verifyVector(Operation *op, StringRef what,
+                                         Value value, int64_t width,
+                                         StringRef rule) {
+  RankedTensorType type = plainType(value);
+  if (type.getRank() != 1 || type.getDimSize(0) != width ||
+      !q::isPlainFloat(type.getElementType()))
+    return op->emitOpError() << what << " is " << type << ", expected " << width
+                             << " values in f32, bf16 or f16 [" << rule << "]";
+  return success();
+}
+
+/// A weight is as its method stores it or as its contract wants it: the first
+/// before materialize-weights, the second after it.
+LogicalResult octet::model::verifyWeightContract(Operation *op, Type weight,
+                                                 q::MethodAttr method,
+                                                 q::ContractAttr contract) {
+  auto type = dyn_cast<q::TensorType>(weight);
+  if (!type) {
+    if (contract && contract.isQuantized() && !method)
+      return op->emitOpError()
+             << "weight is " << weight << ", the contract's is quantised [B3]";
+    return success();
+  }
+  auto agrees = [&](q::GranularityAttr granularity, Type scale) {
+    return granularity == type.getGranularity() && scale == type.getScaleType();
+  };
+  bool asStored = method && method.isQuantized() &&
+                  agrees(method.getWeight(), method.getScale());
+  bool asWanted = contract && contract.isQuantized() &&
+                  agrees(contract.getWeight(), contract.getScale());
+  if ((method || contract) && !asStored && !asWanted)
+    return op->emitOpError() << "weight is " << type
+                             << ", which neither the method nor the "
+                                "contract describes [B3]";
   return success();
 }
 
@@ -120,9 +173,20 @@ LogicalResult WeightOp::verify() {
                          << getStored().size() << " stored entries [C8]";
   if (getName().empty())
     return emitOpError() << "the name of the tensor is empty";
-  for (auto path : getPaths().getAsRange<StringAttr>())
+  for (auto path : getPaths().getAsRange<StringAttr>()) {
     if (failed(q::verifyModulePath(*this, path, bool(getLayer()))))
       return failure();
+    if (path.getValue().contains("{e}") != getExperts().has_value())
+      return emitOpError() << "path " << quoteName(path.getValue())
+                           << (getExperts() ? " has no {e} for the experts"
+                                            : " has a {e} and no experts");
+  }
+  std::optional<int64_t> experts;
+  if (getExperts()) {
+    experts = int64_t(*getExperts());
+    if (failed(verifyPositive(*this, "experts", *experts)))
+      return failure();
+  }
 
   auto quantized = dyn_cast<q::TensorType>(getResult().getType());
   ArrayRef<int64_t> shape =
@@ -130,6 +194,12 @@ LogicalResult WeightOp::verify() {
   if (llvm::any_of(shape, ShapedType::isDynamic))
     return emitOpError() << "result is " << getResult().getType()
                          << ", a weight has a static shape";
+  if (experts) {
+    if (shape.empty() || shape[0] != *experts)
+      return emitOpError() << "result is " << getResult().getType()
+                           << ", expected " << *experts << " experts [W5]";
+    shape = shape.drop_front(); // of each of them
+  }
   if (quantized && quantized.getShardRows().size() != getPaths().size())
     return emitOpError() << "result is " << quantized << " with "
                          << quantized.getShardRows().size()
@@ -158,7 +228,7 @@ LogicalResult WeightOp::verify() {
          stored.getElementType() != plainType(getResult()).getElementType()))
       return emitOpError() << "result is " << getResult().getType() << ", "
                            << quoteName(path) << " stores " << type << " [C13]";
-    if (quantized && quantized.getRank() == 2 &&
+    if (quantized && shape.size() == 2 &&
         quantized.getShardRows()[i] != stored.getDimSize(0))
       return emitOpError() << "shard " << i << " has "
                            << quantized.getShardRows()[i] << " rows, "
@@ -265,6 +335,11 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
       qw ? qw.getShape() : cast<RankedTensorType>(w).getShape();
   if (xShape.size() != 2)
     return op->emitOpError() << "input is " << x << ", expected [rows, K]";
+  // Codes that share a word have no sides until they have the type of their
+  // method.
+  if (auto plain = dyn_cast<RankedTensorType>(w);
+      plain && !method && plain.getElementType().isInteger())
+    return success();
   if (wShape.size() != 2 || llvm::any_of(wShape, ShapedType::isDynamic))
     return op->emitOpError()
            << "weight is " << w << ", expected a static matrix [N, K]";
@@ -278,24 +353,8 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
                             result.getDimSize(0))))
     return failure();
 
-  // A weight is as its method stores it or as its contract wants it: the first
-  // before materialize-weights, the second after it.
-  auto agrees = [&](q::GranularityAttr granularity, Type scale) {
-    return granularity == qw.getGranularity() && scale == qw.getScaleType();
-  };
-  if (qw) {
-    bool asStored = method && method.isQuantized() &&
-                    agrees(method.getWeight(), method.getScale());
-    bool asWanted = contract && contract.isQuantized() &&
-                    agrees(contract.getWeight(), contract.getScale());
-    if ((method || contract) && !asStored && !asWanted)
-      return op->emitOpError() << "weight is " << qw
-                               << ", which neither the method nor the "
-                                  "contract describes [B3]";
-  } else if (contract && contract.isQuantized() && !method) {
-    return op->emitOpError()
-           << "weight is " << w << ", the contract's is quantised [B3]";
-  }
+  if (failed(verifyWeightContract(op, w, method, contract)))
+    return failure();
   if (inputScale && !q::isScalarTensor(inputScale.getType()))
     return op->emitOpError() << "input_scale is " << inputScale.getType()
                              << ", expected one float [W9]";
@@ -327,19 +386,17 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
 
 LogicalResult LinearOp::verify() {
   RankedTensorType result = plainType(getResult());
+  if (getPrecise() && isa<q::TensorType>(getWeight().getType()))
+    return emitOpError() << "is precise, its weight is "
+                         << getWeight().getType()
+                         << "; it is never quantised [P9]";
   if (failed(verifyModule(*this, getModule())) ||
       failed(verifyProduct(*this, getInput().getType(), getWeight().getType(),
                            getInputScale(), result, getMethodAttr(),
                            getContractAttr())))
     return failure();
-  if (Value bias = getBias()) {
-    RankedTensorType type = plainType(bias);
-    if (type.getRank() != 1 || type.getDimSize(0) != result.getDimSize(1) ||
-        !q::isPlainFloat(type.getElementType()))
-      return emitOpError() << "bias is " << type << ", expected "
-                           << result.getDimSize(1)
-                           << " values in f32, bf16 or f16 [N6]";
-  }
+  if (Value bias = getBias())
+    return verifyVector(*this, "bias", bias, result.getDimSize(1), "N6");
   return success();
 }
 
@@ -390,12 +447,17 @@ LogicalResult RopeOp::verify() {
       !table.getElementType().isF32())
     return emitOpError() << "table is " << table
                          << ", expected [positions, 2 * half] in f32 [P6]";
+  int64_t offset = getOffset();
+  if (offset < 0 || offset >= headDim)
+    return emitOpError() << "offset is " << offset
+                         << ", expected one of the head's " << headDim
+                         << " values [P6]";
   if (table.getDimSize(1) < 2 || table.getDimSize(1) % 2 != 0 ||
-      table.getDimSize(1) > headDim)
+      table.getDimSize(1) > headDim - offset)
     return emitOpError() << "table rotates " << table.getDimSize(1)
                          << " values of a head, expected an even number of at "
                             "most "
-                         << headDim << " [P6]";
+                         << headDim - offset << " [P6]";
   return success();
 }
 
@@ -432,6 +494,9 @@ LogicalResult AttentionOp::verify() {
   if (!(scale > 0) || !std::isfinite(scale))
     return emitOpError() << "scale " << printFloat(scale)
                          << " is not positive and finite";
+  if (getSinks() &&
+      failed(verifyVector(*this, "sinks", getSinks(), qHeads, "P11")))
+    return failure();
   if (bool(getK()) != bool(getV()))
     return emitOpError() << "has only one of k and v";
   if (bool(getK()) == bool(getCache()))

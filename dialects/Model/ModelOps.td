@@ -45,14 +45,22 @@ def Model_WeightOp : Model_Op<"weight", [Pure]> {
   let description = [{
     `paths` are the modules whose matrices it holds, more than one for a fused matrix (C8), each with `{l}` for the layer; `name` is the last
     component of the tensors' names (`weight`, `bias`), and `stored` says per path what the checkpoint holds. Until resolve-quant-methods
-    the type is the stored one; then a quantised weight has the `!q.tensor` type of its method (W1).
+    the type is the stored one; then a quantised weight has the `!q.tensor` type of its method (W1). With `experts` a path contains `{e}` for
+    0 .. experts - 1, all of which store what `stored` says, and the type has the experts first (W5).
 
     ```mlir
     %w = model.weight ["model.layers.{l}.self_attn.o_proj"][%l] "weight" stored [#q.stored<{weight = tensor<256x384xbf16>}, "">] : tensor<256x384xbf16>
+    %e = model.weight ["model.layers.{l}.mlp.experts.{e}.up_proj"][%l] "weight" stored [#q.stored<{weight = tensor<64x256xbf16>}, "">] {experts = 8 : i64} : tensor<8x64x256xbf16>
     ```
   }];
-  let arguments = (ins StrArrayAttr:$paths, Optional<Index>:$layer, StrAttr:$name, TypedArrayAttrBase<Q_StoredAttr, "array of stored">:$stored);
+  let arguments = (ins StrArrayAttr:$paths, Optional<Index>:$layer, StrAttr:$name, TypedArrayAttrBase<Q_StoredAttr, "array of stored">:$stored,
+                       OptionalAttr<I64Attr>:$experts);
   let results = (outs Model_Weight:$result);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::ArrayAttr":$paths, "::mlir::Value":$layer, "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$stored), [{
+      build($_builder, $_state, result, paths, layer, name, stored, ::mlir::IntegerAttr());
+    }]>
+  ];
   let assemblyFormat = "$paths (`[` $layer^ `]`)? $name `stored` $stored attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
@@ -112,7 +120,7 @@ def Model_LinearOp : Model_Op<"linear", [Pure, AttrSizedOperandSegments]> {
   let summary = "Linear layer";
   let description = [{
     `Y[M,N] = X[M,K] * W[N,K]^T + bias[N]` (P4, N6, N6b), accumulated in FP32, rounded once to the result's dtype. `module` is the path of the
-    layer. `fused` names the run-time module that this one is a shard of (C8), if any. `method` and `contract` come with
+    layer. `fused` names the run-time module that this one is a shard of (C8), if any; a `precise` one is never quantised (P9). `method` and `contract` come with
     resolve-quant-methods, `input_scale` (the static activation scale) with materialize-weights; after insert-quantization x is what the
     contract asks for. A fused layer has the shards of its weight's type.
 
@@ -122,7 +130,7 @@ def Model_LinearOp : Model_Op<"linear", [Pure, AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins Model_Activation:$input, Model_Weight:$weight, Optional<Model_Plain>:$bias, Optional<Model_Plain>:$input_scale, StrAttr:$module,
-                       OptionalAttr<StrAttr>:$fused, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract);
+                       OptionalAttr<StrAttr>:$fused, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract, UnitAttr:$precise);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = [{
     $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`input_scale` `(` $input_scale^ `:` type($input_scale) `)`)? attr-dict
@@ -149,14 +157,15 @@ def Model_SplitOp : Model_Op<"split", [Pure]> {
 def Model_RopeOp : Model_Op<"rope", [Pure]> {
   let summary = "Rotary position embedding of each head";
   let description = [{
-    The first 2 * half of each head's `head_dim` values are pairs rotated by the angles of the row's position: (i, i + half), or neighbours (2i, 2i + 1)
+    From value `offset` of each head's `head_dim` on, 2 * half values are pairs rotated by the angles of the row's position: (i, i + half), or neighbours (2i, 2i + 1)
     with `interleaved`; FP32, rounded once (P6). Table `[positions, 2 * half]`: cosines, then sines.
 
     ```mlir
     %y = model.rope %x, %t at %p {head_dim = 64 : i64, module = "model.layers.{l}.self_attn"} : tensor<?x384xbf16>, tensor<4096x64xf32>, tensor<?xi32> -> tensor<?x384xbf16>
     ```
   }];
-  let arguments = (ins Model_Plain:$input, Model_Plain:$table, AnyRankedTensor:$positions, I64Attr:$head_dim, UnitAttr:$interleaved, StrAttr:$module);
+  let arguments = (ins Model_Plain:$input, Model_Plain:$table, AnyRankedTensor:$positions, I64Attr:$head_dim, UnitAttr:$interleaved, StrAttr:$module,
+                       DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = "$input `,` $table `at` $positions attr-dict `:` type($input) `,` type($table) `,` type($positions) `->` type($result)";
   let hasVerifier = 1;
@@ -173,15 +182,16 @@ def Model_AttentionOp : Model_Op<"attention", [AttrSizedOperandSegments]> {
     y = round(p) v                                                                       (P11)
     ```
     Shapes: q, y `[T, q_heads * head_dim]`, k, v `[T, kv_heads * head_dim]`. `kv` is what the checkpoint says of the cache's scales (C4, W2).
+    `sinks` are one logit a head that joins the softmax and is dropped after it (gpt-oss).
   }];
   let arguments = (ins Model_Plain:$q, Optional<Model_Plain>:$k, Optional<Model_Plain>:$v, Optional<Q_KvType>:$cache, Model_BatchType:$batch, Index:$layer,
-                       Optional<Model_Plain>:$k_scale, Optional<Model_Plain>:$v_scale,
+                       Optional<Model_Plain>:$k_scale, Optional<Model_Plain>:$v_scale, Optional<Model_Plain>:$sinks,
                        I64Attr:$q_heads, I64Attr:$kv_heads, I64Attr:$head_dim, F32Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window,
                        StrAttr:$module, OptionalAttr<Q_StoredAttr>:$kv);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = [{
     $q (`,` $k^ `:` type($k))? (`,` `v` $v^ `:` type($v))? (`cache` `(` $cache^ `:` qualified(type($cache)) `)`)? (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)?
-    `of` $batch `[` $layer `]` attr-dict `:` type($q) `->` type($result)
+    (`sinks` `(` $sinks^ `:` type($sinks) `)`)? `of` $batch `[` $layer `]` attr-dict `:` type($q) `->` type($result)
   }];
   let hasVerifier = 1;
 }
@@ -273,5 +283,7 @@ def Model_OutputOp : Model_Op<"output", []> {
   let arguments = (ins Model_Plain:$input, Model_BatchType:$batch);
   let assemblyFormat = "$input `to` $batch attr-dict `:` type($input)";
 }
+
+include "dialects/Model/ModelSparseOps.td"
 
 #endif // OCTET_DIALECTS_MODEL_MODELOPS_TD

@@ -115,7 +115,8 @@ static Status readHeads(ConfigReader &config, DecoderConfig &result) {
 }
 
 Result<DecoderConfig> octet::readDecoder(ConfigReader &config,
-                                         std::vector<std::string> &warnings) {
+                                         std::vector<std::string> &warnings,
+                                         bool isLatent) {
   ignoreDecoration(config);
   DecoderConfig result;
   OCTET_TRY_ASSIGN(result.vocab, config.getSize("vocab_size"));
@@ -127,7 +128,12 @@ Result<DecoderConfig> octet::readDecoder(ConfigReader &config,
                       config.describe("num_hidden_layers") +
                           "; expected at most " + std::to_string(kMaxLayers),
                       "C15");
-  OCTET_TRY(readHeads(config, result));
+  if (!isLatent) {
+    OCTET_TRY(readHeads(config, result));
+    result.attentionScale = float(1 / std::sqrt(double(result.headDim)));
+  } else {
+    OCTET_TRY_ASSIGN(result.heads, config.getSize("num_attention_heads"));
+  }
   OCTET_TRY_ASSIGN(result.maxPositions,
                    config.getSize("max_position_embeddings"));
   OCTET_TRY_ASSIGN(std::optional<double> eps,
@@ -155,13 +161,6 @@ Result<DecoderConfig> octet::readDecoder(ConfigReader &config,
                    readRope(config, result.maxPositions, warnings));
   result.windows.assign(size_t(result.layers), 0);
   return result;
-}
-
-Result<Bias> octet::readBias(ConfigReader &config, std::string_view key) {
-  if (!config.contains(key))
-    return Bias::AsStored;
-  OCTET_TRY_ASSIGN(bool flag, config.getFlag(key, false));
-  return flag ? Bias::Yes : Bias::No;
 }
 
 Result<int64_t> octet::readSlidingWindow(ConfigReader &config) {

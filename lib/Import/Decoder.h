@@ -36,6 +36,7 @@ struct ExtractedModule {
 /// Finds the module of that path, with or without `model.`. \returns a usage
 /// error that lists names that come near.
 Result<ExtractedModule> findExtracted(const DecoderConfig &config,
+                                      const ModuleList &list,
                                       const std::string &name);
 
 /// Adds a @step that reads rows and returns the module's result.
@@ -44,7 +45,7 @@ Result<ExtractedModule> findExtracted(const DecoderConfig &config,
 void buildExtracted(mlir::ModuleOp module, const DecoderConfig &config,
                     const DecoderOptions &options,
                     const ExtractedModule &extracted, const LayerFacts *layer,
-                    const LinearFacts *lmHead);
+                    const StoredModule *lmHead);
 
 } // namespace octet
 

@@ -10,6 +10,7 @@
 #include "Decoder.h"
 #include "dialects/Model/ModelDialect.h"
 #include "dialects/Quant/QuantDialect.h"
+#include "lib/Modules/ActivationDtype.h"
 #include "mlir/IR/Verifier.h"
 #include "octet/QuantAttrs/QuantAttrs.h"
 #include "octet/Support/Escape.h"
@@ -70,6 +71,7 @@ private:
   Inventory inventory;
 
   std::string architecture;
+  ModuleList list;
   DecoderConfig decoder;
   Target target, numerics;
   std::optional<FoundConfig> found;
@@ -136,48 +138,15 @@ Status Importer::readOptions() {
                     kMaxContext);
 }
 
-/// `dtype` or `torch_dtype`, also in text_config; then the norm weights' dtype.
-/// float32 becomes bf16 unless the user asks for f32.
 Result<std::string> Importer::chooseDtype() {
-  if (!options.dtype.empty()) {
-    OCTET_TRY(checkActivationDtype(target, options.dtype));
-    return options.dtype;
-  }
-  std::optional<std::string> word;
-  for (std::string_view key : {"dtype", "torch_dtype"}) {
-    if (word)
-      break;
-    OCTET_TRY_ASSIGN(word, config.findString(key));
-  }
-  if (!word) {
-    OCTET_TRY_ASSIGN(std::optional<ConfigReader> text,
-                     config.findObject("text_config"));
-    for (std::string_view key : {"dtype", "torch_dtype"}) {
-      if (word || !text)
-        break;
-      OCTET_TRY_ASSIGN(word, text->findString(key));
-    }
-  }
-  if (!word) {
-    const TensorInfo *norm = inventory.find("model.norm.weight");
-    return std::string(norm && norm->type == StoredType::F16 ? "f16" : "bf16");
-  }
-  std::string name = *word;
-  if (name.starts_with("torch."))
-    name = name.substr(6);
-  if (name == "bfloat16")
-    return std::string("bf16");
-  if (name == "float16" || name == "half")
-    return std::string("f16");
-  if (name == "float32" || name == "float") {
-    notes.notes.push_back("--dtype: bf16, because config.json says float32, "
-                          "which is for tests");
-    return std::string("bf16");
-  }
-  return inputError("config.json",
-                    "dtype is " + quoteName(*word) +
-                        "; expected bfloat16, float16 or float32, or --dtype",
-                    "C9");
+  const TensorInfo *norm = inventory.find("model.norm.weight");
+  std::string note;
+  Result<std::string> dtype =
+      chooseActivationDtype(config, options.dtype, target,
+                            norm && norm->type == StoredType::F16, note);
+  if (!note.empty())
+    notes.notes.push_back(std::move(note));
+  return dtype;
 }
 
 Result<int64_t> Importer::chooseContext() {
@@ -235,7 +204,7 @@ Status Importer::chooseSettings() {
   OCTET_TRY(checkSlots(maxContext, options.maxSeqs.value_or(kDefaultSeqs)));
   decoderOptions.maxContext = maxContext;
   OCTET_TRY_ASSIGN(decoderOptions.rope,
-                   computeRope(decoder.rope, decoder.headDim));
+                   computeRope(decoder.rope, getRopeWidth(decoder)));
   double tableBytes =
       double(maxContext) * 2 * double(decoderOptions.rope.inverse.size()) * 4;
   if (tableBytes > kLargeBytes)
@@ -286,8 +255,13 @@ Status Importer::readQuantisation() {
   OCTET_TRY_ASSIGN(
       found, findQuantConfig(checkpoint.config, checkpoint.hfQuantConfig));
   noteUnserialized();
-  OCTET_TRY_ASSIGN(quant, readQuantConfig(found ? &*found : nullptr,
-                                          getQuantization(), target));
+  // What no pass compiles yet is for resolve-quant-methods to refuse.
+  OCTET_TRY_ASSIGN(quant,
+                   readQuantConfig(found ? &*found : nullptr, getQuantization(),
+                                   target, Purpose::Describe));
+  if (quant)
+    for (NameList *names : quant->getLists())
+      names->addAliases(list.aliases);
   inventory.setKeepPacked(getQuantization().empty());
   if (quant)
     for (const ErrorInfo &warning : quant->warnings)
@@ -372,7 +346,7 @@ Status Importer::addInfo(ModuleOp module) {
 Status Importer::buildModel(ModuleOp module) {
   OCTET_TRY_ASSIGN(
       ModelFacts facts,
-      readModelFacts(decoder, quant ? &*quant : nullptr, inventory));
+      readModelFacts(decoder, list, quant ? &*quant : nullptr, inventory));
   OCTET_TRY(inventory.takeProblems());
   buildDecoder(module, decoder, decoderOptions, facts);
   reportTensors();
@@ -382,15 +356,16 @@ Status Importer::buildModel(ModuleOp module) {
 Status Importer::buildExtract(ModuleOp module) {
   QuantConfig *words = quant ? &*quant : nullptr;
   if (extracted->layer < 0) {
-    OCTET_TRY_ASSIGN(LinearFacts lmHead,
+    OCTET_TRY_ASSIGN(StoredModule lmHead,
                      readLmHeadFacts(decoder, words, inventory));
     OCTET_TRY(inventory.takeProblems());
     buildExtracted(module, decoder, decoderOptions, *extracted, nullptr,
                    &lmHead);
     return Status::success();
   }
-  OCTET_TRY_ASSIGN(LayerFacts layer,
-                   readLayerFacts(decoder, extracted->layer, words, inventory));
+  OCTET_TRY_ASSIGN(
+      LayerFacts layer,
+      readLayerFacts(decoder, list, extracted->layer, words, inventory));
   OCTET_TRY(inventory.takeProblems());
   buildExtracted(module, decoder, decoderOptions, *extracted, &layer, nullptr);
   return Status::success();
@@ -463,13 +438,18 @@ Status Importer::reportNames() {
     lists.push_back(&group.patterns);
   }
   std::vector<std::string> unused;
-  for (NameList *list : lists) {
+  for (NameList *names : lists) {
+    // A layer that shares the keys of another owns no indexer (P9), and a list
+    // may name one all the same.
+    for (int64_t layer = 0; decoder.indexer && layer < decoder.layers; ++layer)
+      OCTET_TRY(names->markTensor("model.layers." + std::to_string(layer) +
+                                  ".self_attn.indexer.weights_proj.weight"));
     for (const TensorInfo &tensor : checkpoint.tensors.all()) {
-      if (list->allUsed())
+      if (names->allUsed())
         break;
-      OCTET_TRY(list->markTensor(tensor.name));
+      OCTET_TRY(names->markTensor(tensor.name));
     }
-    for (std::string &entry : list->getUnused())
+    for (std::string &entry : names->getUnused())
       unused.push_back(std::move(entry));
   }
   if (!unused.empty())
@@ -485,6 +465,7 @@ Status Importer::reportNames() {
 
 Result<OwningOpRef<ModuleOp>> Importer::run() {
   OCTET_TRY(readOptions());
+  OCTET_TRY_ASSIGN(list, listModules(checkpoint.config));
   OCTET_TRY_ASSIGN(const Architecture *family, findArchitecture(config));
   architecture = family->name;
   OCTET_TRY(readQuantisation());
@@ -492,7 +473,7 @@ Result<OwningOpRef<ModuleOp>> Importer::run() {
   OCTET_TRY(chooseSettings());
   config.reportUnknown(notes.warnings);
   if (!options.extract.empty()) {
-    OCTET_TRY_ASSIGN(extracted, findExtracted(decoder, options.extract));
+    OCTET_TRY_ASSIGN(extracted, findExtracted(decoder, list, options.extract));
   }
 
   OwningOpRef<ModuleOp> module(ModuleOp::create(

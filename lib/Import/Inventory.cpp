@@ -78,6 +78,26 @@ void Inventory::addMismatch(const TensorInfo &tensor, std::string expected) {
   problems.push_back(std::move(problem));
 }
 
+/// "weight F8_E4M3 [64, 256] and weight_scale F32 []", or "nothing".
+static std::string listTensors(
+    const std::vector<std::pair<std::string, const TensorInfo *>> &all) {
+  std::string text;
+  for (const auto &[name, tensor] : all)
+    text += (text.empty() ? "" : ", ") + name + " " + tensor->describe();
+  return text.empty() ? "nothing" : text;
+}
+
+void Inventory::addDifference(const std::string &module,
+                              const std::string &other) {
+  ErrorInfo problem;
+  problem.subject = module;
+  problem.message = "stores " + listTensors(getBelow(module)) +
+                    "; expected what " + quoteName(other) + " stores, " +
+                    listTensors(getBelow(other));
+  problem.rule = "C13";
+  problems.push_back(std::move(problem));
+}
+
 std::optional<StoredTensor>
 Inventory::requirePlain(const std::string &name,
                         const std::vector<int64_t> &shape,

@@ -25,8 +25,8 @@ class Inventory {
 public:
   explicit Inventory(const Checkpoint &checkpoint);
 
-  /// Matrices stay as a GGUF file packs them, where kernels read that. Not where
-  /// a method named by the user makes something else of them.
+  /// Matrices stay as a GGUF file packs them, where kernels read that. Not
+  /// where a method named by the user makes something else of them.
   void setKeepPacked(bool keep) { keepPacked = keep; }
   /// The tensor as the program will load it.
   StoredTensor describe(const TensorInfo &tensor) const;
@@ -52,6 +52,10 @@ public:
                   std::string_view why);
   /// Notes a tensor of another shape or dtype.
   void addMismatch(const TensorInfo &tensor, std::string expected);
+
+  /// Notes a module whose tensors are not those of another one, which they have
+  /// to equal.
+  void addDifference(const std::string &module, const std::string &other);
 
   /// Enough was found to stop looking.
   bool isHopeless() const { return problems.size() >= 1000; }

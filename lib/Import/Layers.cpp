@@ -8,8 +8,58 @@
 
 #include "Layers.h"
 #include "octet/Support/Escape.h"
+#include <algorithm>
+#include <array>
+#include <set>
 
 using namespace octet;
+
+//===----------------------------------------------------------------------===//
+// Facts
+//===----------------------------------------------------------------------===//
+
+/// Names that methods have for a weight's codes.
+static constexpr std::array<std::string_view, 4> kCodes = {
+    "weight", "qweight", "weight_packed", "_blocks"};
+
+std::string_view StoredModule::getCodes() const {
+  for (std::string_view name : kCodes)
+    if (tensors.contains(name))
+      return name;
+  return "";
+}
+
+const StoredModule *LayerFacts::find(std::string_view name) const {
+  for (const StoredModule &module : modules)
+    if (module.module == name)
+      return &module;
+  return nullptr;
+}
+
+const StoredModule &LayerFacts::get(std::string_view name) const {
+  const StoredModule *module = find(name);
+  assert(module && "the architecture's list has this module");
+  return *module;
+}
+
+const StoredModule *LayerFacts::findRouter() const {
+  for (const StoredModule &module : modules)
+    if (module.kind == ModuleKind::Router)
+      return &module;
+  return nullptr;
+}
+
+std::vector<const StoredModule *> LayerFacts::getExperts() const {
+  std::vector<const StoredModule *> experts;
+  for (const StoredModule &module : modules)
+    if (module.kind == ModuleKind::RoutedExpert)
+      experts.push_back(&module);
+  return experts;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
 
 namespace {
 
@@ -20,28 +70,104 @@ public:
               Inventory &inventory)
       : config(config), quant(quant), inventory(inventory) {}
 
-  Result<LayerFacts> readLayer(int64_t layer);
-  Result<LinearFacts> readLmHead(const std::optional<StoredTensor> &embedding);
+  Result<LayerFacts> readLayer(const ModuleList &list, int64_t layer);
+  Result<StoredModule> readLmHead(const std::optional<StoredTensor> &embedding);
 
 private:
-  /// A linear [n, k] with the tensors that its module holds.
-  Status readLinear(const std::string &prefix, const char *module,
-                    const char *fused, int64_t n, int64_t k,
-                    std::string_view why, Bias bias, LinearFacts &facts);
-  Status readBias(const std::string &module, Bias bias,
-                  const TensorInfo *stored, LinearFacts &facts);
-  Status readLayerLinears(const std::string &prefix, LayerFacts &facts);
+  Status readModule(const ModuleEntry &entry, const std::string &prefix,
+                    LayerFacts &facts);
+  Status readExperts(const ModuleEntry &entry, StoredModule &facts);
+  Status readPacked(const ModuleEntry &entry, StoredModule &facts);
+  Status readPlain(const ModuleEntry &entry, StoredModule &facts);
+  /// A linear [n, k] at `path` with the tensors that its module holds.
+  Status readLinear(const ModuleEntry &entry, const std::string &path,
+                    StoredModule &facts);
+  Status readBias(const std::string &path, Bias bias, const TensorInfo *stored,
+                  StoredModule &facts);
+  Status declare(const std::string &path, const std::string &fused,
+                 StoredModule &facts);
   void readKvScales(const std::string &attention, LayerFacts &facts);
+  const std::set<std::string, std::less<>> &getMethodNames();
 
   const DecoderConfig &config;
   QuantConfig *quant;
   Inventory &inventory;
+  std::optional<std::set<std::string, std::less<>>> methodNames;
 };
 
 } // namespace
 
-Status FactsReader::readBias(const std::string &module, Bias bias,
-                             const TensorInfo *stored, LinearFacts &facts) {
+/// Where a size comes from, for messages.
+static std::string_view explain(std::string_view name, bool isLatent) {
+  struct Reason {
+    std::string_view name, why;
+  };
+  constexpr Reason kReasons[] = {
+      {"input_layernorm", "(hidden_size)"},
+      {"post_attention_layernorm", "(hidden_size)"},
+      {"self_attn.q_norm", "(head_dim)"},
+      {"self_attn.k_norm", "(head_dim)"},
+      {"self_attn.q_proj", "(num_attention_heads * head_dim x hidden_size)"},
+      {"self_attn.k_proj", "(num_key_value_heads * head_dim x hidden_size)"},
+      {"self_attn.v_proj", "(num_key_value_heads * head_dim x hidden_size)"},
+      {"self_attn.o_proj", "(hidden_size x num_attention_heads * head_dim)"},
+      {"mlp.gate_proj", "(intermediate_size x hidden_size)"},
+      {"mlp.up_proj", "(intermediate_size x hidden_size)"},
+      {"mlp.down_proj", "(hidden_size x intermediate_size)"},
+      {"lm_head", "(vocab_size x hidden_size)"},
+  };
+  constexpr Reason kLatent[] = {
+      {"self_attn.q_proj",
+       "(num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim) x "
+       "hidden_size)"},
+      {"self_attn.q_a_proj", "(q_lora_rank x hidden_size)"},
+      {"self_attn.q_b_proj",
+       "(num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim) x "
+       "q_lora_rank)"},
+      {"self_attn.kv_a_proj_with_mqa",
+       "(kv_lora_rank + qk_rope_head_dim x hidden_size)"},
+      {"self_attn.kv_b_proj",
+       "(num_attention_heads * (qk_nope_head_dim + v_head_dim) x "
+       "kv_lora_rank)"},
+      {"self_attn.o_proj", "(hidden_size x num_attention_heads * v_head_dim)"},
+  };
+  if (isLatent)
+    for (const Reason &reason : kLatent)
+      if (reason.name == name)
+        return reason.why;
+  for (const Reason &reason : kReasons)
+    if (reason.name == name)
+      return reason.why;
+  if (name.ends_with(".gate_proj") || name.ends_with(".up_proj"))
+    return "(intermediate size of the experts x hidden_size)";
+  return "(by config.json)";
+}
+
+static std::string describeShape(int64_t n, int64_t k) {
+  return "[" + std::to_string(n) + ", " + std::to_string(k) + "]";
+}
+
+/// The names of the tensors that the config's schemes have beside the usual.
+const std::set<std::string, std::less<>> &FactsReader::getMethodNames() {
+  if (methodNames)
+    return *methodNames;
+  methodNames.emplace();
+  auto add = [&](const Scheme &scheme) {
+    constexpr int64_t kAnySide = 1024;
+    for (const ExpectedTensor &tensor :
+         expectTensors(quant->method, scheme, kAnySide, kAnySide))
+      methodNames->insert(tensor.names.begin(), tensor.names.end());
+  };
+  if (quant && quant->scheme)
+    add(*quant->scheme);
+  if (quant)
+    for (const SchemeGroup &group : quant->groups)
+      add(group.scheme);
+  return *methodNames;
+}
+
+Status FactsReader::readBias(const std::string &path, Bias bias,
+                             const TensorInfo *stored, StoredModule &facts) {
   if (!stored && bias != Bias::Yes)
     return Status::success();
   if (stored && bias == Bias::No)
@@ -51,27 +177,31 @@ Status FactsReader::readBias(const std::string &module, Bias bias,
                           ", and config.json says that there is no bias; one "
                           "of the two",
                       "C13");
-  facts.bias = inventory.requirePlain(module + ".bias", {facts.n},
+  facts.bias = inventory.requirePlain(path + ".bias", {facts.n},
                                       "(the bias of its linear)");
   return Status::success();
 }
 
-Status FactsReader::readLinear(const std::string &prefix, const char *module,
-                               const char *fused, int64_t n, int64_t k,
-                               std::string_view why, Bias bias,
-                               LinearFacts &facts) {
-  facts.module = module;
-  facts.fused = fused;
-  facts.n = n;
-  facts.k = k;
-  std::string path = prefix + module;
+Status FactsReader::declare(const std::string &path, const std::string &fused,
+                            StoredModule &facts) {
+  if (!quant)
+    return Status::success();
+  OCTET_TRY_ASSIGN(facts.declared,
+                   declareModule(*quant, path, fused,
+                                 !fused.empty() && inventory.hasModule(fused)));
+  return Status::success();
+}
+
+Status FactsReader::readLinear(const ModuleEntry &entry,
+                               const std::string &path, StoredModule &facts) {
+  std::string_view why = explain(facts.module, config.latent.has_value());
   const TensorInfo *storedBias = nullptr;
   for (const auto &[name, tensor] : inventory.getBelow(path)) {
     // Deeper modules, and scales of the cache that stand below a projection.
     if (name.find('.') != std::string::npos || name == "k_scale" ||
         name == "v_scale" || name == "kv_scale" || name == "output_scale")
       continue;
-    if (isKnownLinearTensor(name))
+    if (isKnownLinearTensor(name) || getMethodNames().contains(name))
       inventory.consume(*tensor);
     if (name == "bias") {
       storedBias = tensor;
@@ -80,21 +210,114 @@ Status FactsReader::readLinear(const std::string &prefix, const char *module,
     facts.tensors[name] = inventory.describe(*tensor);
     if (name == "weight")
       facts.file = inventory.getFile(*tensor);
-    if (name == "weight" && tensor->shape != std::vector<int64_t>{n, k})
-      inventory.addMismatch(*tensor, "[" + std::to_string(n) + ", " +
-                                         std::to_string(k) + "] " +
+    // Codes that share a byte have a shape of their own.
+    bool packs = tensor->type == StoredType::U8 && getMethodNames().size() > 0;
+    if (name == "weight" && !packs &&
+        tensor->shape != std::vector<int64_t>{entry.n, entry.k})
+      inventory.addMismatch(*tensor, describeShape(entry.n, entry.k) + " " +
                                          std::string(why));
   }
-  if (!facts.tensors.contains("weight"))
-    inventory.addMissing(path + ".weight", {n, k}, why);
-  OCTET_TRY(readBias(path, bias, storedBias, facts));
-  if (!quant)
-    return Status::success();
-  std::string fusedPath = facts.fused.empty() ? "" : prefix + fused;
-  OCTET_TRY_ASSIGN(
-      facts.declared,
-      declareModule(*quant, path, fusedPath,
-                    !fusedPath.empty() && inventory.hasModule(fusedPath)));
+  if (facts.getCodes().empty())
+    inventory.addMissing(path + ".weight", {entry.n, entry.k}, why);
+  OCTET_TRY(readBias(path, entry.bias, storedBias, facts));
+  return declare(path, entry.fused, facts);
+}
+
+/// Every expert has to store what the first one does: they are one operator.
+Status FactsReader::readExperts(const ModuleEntry &entry, StoredModule &facts) {
+  ModuleEntry one = entry;
+  for (int64_t expert = 0; expert < entry.experts; ++expert) {
+    std::string path = entry.getPath(expert);
+    one.fused = entry.fused;
+    if (size_t at = one.fused.find("{e}"); at != std::string::npos)
+      one.fused.replace(at, 3, std::to_string(expert));
+    StoredModule read = facts;
+    if (expert > 0) {
+      read.tensors.clear();
+      read.bias.reset();
+      read.declared.clear();
+    }
+    OCTET_TRY(readLinear(one, path, read));
+    if (expert == 0) {
+      facts = std::move(read);
+      continue;
+    }
+    if (inventory.isHopeless())
+      return Status::success();
+    if (read.tensors != facts.tensors)
+      inventory.addDifference(path, entry.getPath(0));
+    auto isIgnored = [](const StoredModule &module) {
+      return module.declared.starts_with("ignored");
+    };
+    if (isIgnored(read) != isIgnored(facts) ||
+        (!isIgnored(read) && read.declared != facts.declared))
+      return inputError(path,
+                        "is " +
+                            (read.declared.empty() ? "in no list of the config"
+                                                   : read.declared) +
+                            ", expert 0 is " +
+                            (facts.declared.empty() ? "in no list of the config"
+                                                    : facts.declared) +
+                            "; the experts of a layer are quantised alike",
+                        "C8");
+  }
+  return Status::success();
+}
+
+/// All experts of a layer in one tensor of codes and one of scales.
+Status FactsReader::readPacked(const ModuleEntry &entry, StoredModule &facts) {
+  OCTET_TRY(declare(entry.path, "", facts));
+  std::optional<Scheme> scheme;
+  if (quant) {
+    OCTET_TRY_ASSIGN(Declaration declaration,
+                     declareKind(*quant, entry.path, "", entry.kind));
+    scheme = declaration.scheme;
+  }
+  if (!scheme && inventory.find(entry.path))
+    return inputError(entry.path,
+                      "is unquantised; experts that stand transposed in one "
+                      "tensor are not built yet, 'mxfp4' runs",
+                      "C11");
+  for (const ImpliedTensor &implied :
+       implyTensors(entry, quant ? quant->method : "", scheme)) {
+    const ExpectedTensor &expected = implied.expected;
+    std::string name = implied.getName(expected.names[0], 0);
+    const TensorInfo *tensor = inventory.find(name);
+    if (!tensor) {
+      if (expected.required)
+        inventory.addMissing(name, expected.shapes[0], "(by config.json)");
+      continue;
+    }
+    inventory.consume(*tensor);
+    bool fits = std::ranges::count(expected.types, tensor->type) > 0 &&
+                std::ranges::count(expected.shapes, tensor->shape) > 0;
+    if (!fits)
+      inventory.addMismatch(*tensor, expected.describe());
+    facts.tensors[expected.names[0]] = inventory.describe(*tensor);
+    facts.file = inventory.getFile(*tensor);
+  }
+  return Status::success();
+}
+
+/// Norms, routers and what else is never quantised.
+Status FactsReader::readPlain(const ModuleEntry &entry, StoredModule &facts) {
+  std::string_view why = explain(facts.module, config.latent.has_value());
+  auto require = [&](const std::string &name,
+                     const std::vector<int64_t> &shape) {
+    if (auto tensor =
+            inventory.requirePlain(entry.path + "." + name, shape, why))
+      facts.tensors[name] = *tensor;
+    if (const TensorInfo *tensor = inventory.find(entry.path + "." + name))
+      facts.file = inventory.getFile(*tensor);
+  };
+  if (entry.n > 0 && entry.k > 0)
+    require("weight", {entry.n, entry.k});
+  else if (entry.n > 0)
+    require("weight", {entry.n});
+  if (entry.bias == Bias::Yes)
+    require("bias", {entry.n});
+  for (const PlainTensor &other : entry.others)
+    require(other.name, other.shape);
   return Status::success();
 }
 
@@ -115,51 +338,43 @@ void FactsReader::readKvScales(const std::string &attention,
   }
 }
 
-Status FactsReader::readLayerLinears(const std::string &prefix,
-                                     LayerFacts &facts) {
-  const int64_t hidden = config.hidden, width = config.heads * config.headDim;
-  const int64_t kvWidth = config.kvHeads * config.headDim;
-  const int64_t inner = config.intermediate;
-  constexpr const char *kQkv = "self_attn.qkv_proj";
-  constexpr const char *kGateUp = "mlp.gate_up_proj";
-  OCTET_TRY(readLinear(prefix, "self_attn.q_proj", kQkv, width, hidden,
-                       "(num_attention_heads * head_dim x hidden_size)",
-                       config.qkvBias, facts.q));
-  OCTET_TRY(readLinear(prefix, "self_attn.k_proj", kQkv, kvWidth, hidden,
-                       "(num_key_value_heads * head_dim x hidden_size)",
-                       config.qkvBias, facts.k));
-  OCTET_TRY(readLinear(prefix, "self_attn.v_proj", kQkv, kvWidth, hidden,
-                       "(num_key_value_heads * head_dim x hidden_size)",
-                       config.qkvBias, facts.v));
-  OCTET_TRY(readLinear(prefix, "self_attn.o_proj", "", hidden, width,
-                       "(hidden_size x num_attention_heads * head_dim)",
-                       config.outputBias, facts.o));
-  OCTET_TRY(readLinear(prefix, "mlp.gate_proj", kGateUp, inner, hidden,
-                       "(intermediate_size x hidden_size)", config.mlpBias,
-                       facts.gate));
-  OCTET_TRY(readLinear(prefix, "mlp.up_proj", kGateUp, inner, hidden,
-                       "(intermediate_size x hidden_size)", config.mlpBias,
-                       facts.up));
-  return readLinear(prefix, "mlp.down_proj", "", hidden, inner,
-                    "(hidden_size x intermediate_size)", config.mlpBias,
-                    facts.down);
+Status FactsReader::readModule(const ModuleEntry &entry,
+                               const std::string &prefix, LayerFacts &facts) {
+  StoredModule &module = facts.modules.emplace_back();
+  module.module = entry.path.substr(prefix.size());
+  if (!entry.fused.empty())
+    module.fused = entry.fused.substr(prefix.size());
+  module.kind = entry.kind;
+  module.n = entry.n;
+  module.k = entry.k;
+  module.experts = entry.experts;
+  module.packed = entry.packed;
+  if (entry.packed)
+    return readPacked(entry, module);
+  switch (entry.kind) {
+  case ModuleKind::RoutedExpert:
+    return readExperts(entry, module);
+  case ModuleKind::Linear:
+    return readLinear(entry, entry.path, module);
+  case ModuleKind::Attention:
+    readKvScales(entry.path, facts);
+    return readPlain(entry, module);
+  default:
+    return readPlain(entry, module);
+  }
 }
 
-Result<LayerFacts> FactsReader::readLayer(int64_t layer) {
+Result<LayerFacts> FactsReader::readLayer(const ModuleList &list,
+                                          int64_t layer) {
   LayerFacts facts;
   std::string prefix = "model.layers." + std::to_string(layer) + ".";
-  auto readNorm = [&](const char *module, int64_t width, std::string_view why) {
-    return inventory.requirePlain(prefix + module + ".weight", {width}, why);
-  };
-  facts.inputNorm = readNorm("input_layernorm", config.hidden, "(hidden_size)");
-  facts.postNorm =
-      readNorm("post_attention_layernorm", config.hidden, "(hidden_size)");
-  if (config.qkNorm) {
-    facts.qNorm = readNorm("self_attn.q_norm", config.headDim, "(head_dim)");
-    facts.kNorm = readNorm("self_attn.k_norm", config.headDim, "(head_dim)");
+  std::span<const ModuleEntry> entries = findLayer(list, layer);
+  facts.modules.reserve(entries.size());
+  for (const ModuleEntry &entry : entries) {
+    if (inventory.isHopeless())
+      break;
+    OCTET_TRY(readModule(entry, prefix, facts));
   }
-  OCTET_TRY(readLayerLinears(prefix, facts));
-  readKvScales(prefix + "self_attn", facts);
   facts.window = config.windows[size_t(layer)];
   if (const TensorInfo *norm =
           inventory.find(prefix + "input_layernorm.weight"))
@@ -171,9 +386,13 @@ Result<LayerFacts> FactsReader::readLayer(int64_t layer) {
   return facts;
 }
 
-Result<LinearFacts>
+Result<StoredModule>
 FactsReader::readLmHead(const std::optional<StoredTensor> &embedding) {
-  LinearFacts facts;
+  StoredModule facts;
+  facts.module = config.tied ? "model.embed_tokens" : "lm_head";
+  facts.kind = ModuleKind::LmHead;
+  facts.n = config.vocab;
+  facts.k = config.hidden;
   if (!config.tied) {
     if (!inventory.find("lm_head.weight"))
       return inputError("lm_head",
@@ -181,13 +400,12 @@ FactsReader::readLmHead(const std::optional<StoredTensor> &embedding) {
                         "the embedding is not tied; the tensor, or "
                         "tie_word_embeddings true",
                         "W15");
-    OCTET_TRY(readLinear("", "lm_head", "", config.vocab, config.hidden,
-                         "(vocab_size x hidden_size)", Bias::No, facts));
+    ModuleEntry entry;
+    entry.n = facts.n;
+    entry.k = facts.k;
+    OCTET_TRY(readLinear(entry, "lm_head", facts));
     return facts;
   }
-  facts.module = "model.embed_tokens";
-  facts.n = config.vocab;
-  facts.k = config.hidden;
   if (embedding)
     facts.tensors["weight"] = *embedding;
   // The embedding is never quantised, so an entry for its second use only
@@ -204,39 +422,41 @@ FactsReader::readLmHead(const std::optional<StoredTensor> &embedding) {
 // Kinds
 //===----------------------------------------------------------------------===//
 
-static void addKey(std::string &key,
-                   const std::optional<StoredTensor> &tensor) {
-  key += tensor ? tensor->describe() : "-";
-  key += ';';
-}
-
 static void addKey(std::string &key, const StoredTensors &tensors) {
   for (const auto &[name, tensor] : tensors)
     key += name + "=" + tensor.describe() + ",";
   key += ';';
 }
 
-static void addKey(std::string &key, const LinearFacts &facts) {
-  addKey(key, facts.tensors);
-  addKey(key, facts.bias);
-  key += facts.declared.starts_with("ignored") ? "ignored" : facts.declared;
-  key += ';';
-}
-
 std::string LayerFacts::getKey() const {
   std::string key = std::to_string(window) + ";";
-  for (const auto *norm : {&inputNorm, &postNorm, &qNorm, &kNorm})
-    addKey(key, *norm);
-  for (const auto *linear : {&q, &k, &v, &o, &gate, &up, &down})
-    addKey(key, *linear);
+  for (const StoredModule &module : modules) {
+    key += module.module + ":";
+    addKey(key, module.tensors);
+    key += module.bias ? module.bias->describe() : "-";
+    key += module.declared.starts_with("ignored") ? "ignored" : module.declared;
+    key += ';';
+  }
   addKey(key, kvScales);
   return key;
 }
 
+std::span<const ModuleEntry> octet::findLayer(const ModuleList &list,
+                                              int64_t layer) {
+  std::string prefix = "model.layers." + std::to_string(layer) + ".";
+  auto isIn = [&](const ModuleEntry &entry) {
+    return entry.path.starts_with(prefix);
+  };
+  auto first = std::ranges::find_if(list.modules, isIn);
+  auto last = std::find_if_not(first, list.modules.end(), isIn);
+  return {first, last};
+}
+
 Result<LayerFacts> octet::readLayerFacts(const DecoderConfig &config,
-                                         int64_t layer, QuantConfig *quant,
+                                         const ModuleList &list, int64_t layer,
+                                         QuantConfig *quant,
                                          Inventory &inventory) {
-  return FactsReader(config, quant, inventory).readLayer(layer);
+  return FactsReader(config, quant, inventory).readLayer(list, layer);
 }
 
 static std::optional<StoredTensor> readEmbedding(const DecoderConfig &config,
@@ -246,9 +466,9 @@ static std::optional<StoredTensor> readEmbedding(const DecoderConfig &config,
                                 "(vocab_size x hidden_size)");
 }
 
-Result<LinearFacts> octet::readLmHeadFacts(const DecoderConfig &config,
-                                           QuantConfig *quant,
-                                           Inventory &inventory) {
+Result<StoredModule> octet::readLmHeadFacts(const DecoderConfig &config,
+                                            QuantConfig *quant,
+                                            Inventory &inventory) {
   std::optional<StoredTensor> embedding;
   if (config.tied)
     embedding = readEmbedding(config, inventory);
@@ -256,6 +476,7 @@ Result<LinearFacts> octet::readLmHeadFacts(const DecoderConfig &config,
 }
 
 Result<ModelFacts> octet::readModelFacts(const DecoderConfig &config,
+                                         const ModuleList &list,
                                          QuantConfig *quant,
                                          Inventory &inventory) {
   FactsReader reader(config, quant, inventory);
@@ -272,7 +493,7 @@ Result<ModelFacts> octet::readModelFacts(const DecoderConfig &config,
 
   std::map<std::string, size_t> kindOf;
   for (int64_t layer = 0; layer < config.layers; ++layer) {
-    OCTET_TRY_ASSIGN(LayerFacts read, reader.readLayer(layer));
+    OCTET_TRY_ASSIGN(LayerFacts read, reader.readLayer(list, layer));
     if (inventory.isHopeless())
       break;
     auto [at, isNew] = kindOf.try_emplace(read.getKey(), facts.kinds.size());

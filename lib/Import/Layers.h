@@ -20,23 +20,39 @@
 
 namespace octet {
 
-/// One linear: its tensors by last name component, and the config's word on it.
-struct LinearFacts {
+/// One module: its tensors by last name component, and the config's word on
+/// it. For `{e}` in its path, every expert has these.
+struct StoredModule {
   std::string module; ///< below its layer, `self_attn.q_proj`; or whole
   std::string fused;  ///< likewise; empty if it is no shard
+  ModuleKind kind = ModuleKind::Linear;
   int64_t n = 0, k = 0;
+  int64_t experts = 0; ///< as ModuleEntry::experts
+  bool packed = false; ///< all experts stand in one tensor
   StoredTensors tensors;
   std::optional<StoredTensor> bias;
   std::string declared;
   std::string file;
+
+  /// The tensor that holds the weight's codes: `weight`, or another name of
+  /// the method.
+  std::string_view getCodes() const;
 };
 
 struct LayerFacts {
-  std::optional<StoredTensor> inputNorm, postNorm, qNorm, kNorm;
-  LinearFacts q, k, v, o, gate, up, down;
+  std::vector<StoredModule> modules; ///< in the list's order
   StoredTensors kvScales; ///< below self_attn, in the file's spelling (W2)
   int64_t window = 0;
   std::string file; ///< of the input norm
+
+  /// The module of that name below the layer, or null.
+  const StoredModule *find(std::string_view name) const;
+  /// The same, of one that the architecture has.
+  const StoredModule &get(std::string_view name) const;
+  /// The router of the layer's experts, or null in a dense layer.
+  const StoredModule *findRouter() const;
+  /// Gate, up and down; or gate_up and down of packed experts.
+  std::vector<const StoredModule *> getExperts() const;
 
   /// Equal for layers that can share a function. What the config says counts
   /// by kind (ignored, a group), not by the entry that said it.
@@ -54,20 +70,25 @@ struct ModelFacts {
   std::vector<KindRun> runs;     ///< in the order of the layers
   std::optional<StoredTensor> embedding, norm;
   std::string embeddingFile, normFile;
-  LinearFacts lmHead; ///< module `lm_head`, or `model.embed_tokens` if tied
+  StoredModule lmHead; ///< module `lm_head`, or `model.embed_tokens` if tied
 };
 
-/// Reads the facts of one module of the checkpoint and checks shapes against
-/// the config (C13). `quant` may be null. Problems go to the inventory.
+/// The entries of one layer, in their order.
+std::span<const ModuleEntry> findLayer(const ModuleList &list, int64_t layer);
+
+/// Reads what the headers store of each module of the list and checks shapes
+/// against it (C13). `quant` may be null. Problems go to the inventory.
 Result<ModelFacts> readModelFacts(const DecoderConfig &config,
-                                  QuantConfig *quant, Inventory &inventory);
+                                  const ModuleList &list, QuantConfig *quant,
+                                  Inventory &inventory);
 
 /// The facts of one layer alone, for --extract.
-Result<LayerFacts> readLayerFacts(const DecoderConfig &config, int64_t layer,
+Result<LayerFacts> readLayerFacts(const DecoderConfig &config,
+                                  const ModuleList &list, int64_t layer,
                                   QuantConfig *quant, Inventory &inventory);
 /// The facts of lm_head alone, for --extract.
-Result<LinearFacts> readLmHeadFacts(const DecoderConfig &config,
-                                    QuantConfig *quant, Inventory &inventory);
+Result<StoredModule> readLmHeadFacts(const DecoderConfig &config,
+                                     QuantConfig *quant, Inventory &inventory);
 
 } // namespace octet
 

@@ -1,4 +1,4 @@
-//===- Qwen.cpp - Qwen2 and Qwen3, dense ----------------------------------===//
+//===- Qwen.cpp - Qwen2, Qwen3 and Qwen3-MoE ------------------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -10,7 +10,8 @@
 // Qwen2ForCausalLM: q, k and v always have a bias, o never. Qwen3ForCausalLM:
 // `attention_bias` as in Llama, and an RMSNorm over each head of q and k. In
 // both, layers from `max_window_layers` on see the last `sliding_window` keys
-// if `use_sliding_window` says so.
+// if `use_sliding_window` says so. Qwen3MoeForCausalLM: Qwen3 with experts,
+// softmax over all of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +20,7 @@
 
 using namespace octet;
 
-static Status readLateWindows(ConfigReader &config, DecoderConfig &result) {
+Status octet::readLateWindows(ConfigReader &config, DecoderConfig &result) {
   OCTET_TRY_ASSIGN(bool use, config.getFlag("use_sliding_window", false));
   OCTET_TRY_ASSIGN(int64_t window, readSlidingWindow(config));
   int64_t firstSliding = 28; // the default of both architectures
@@ -42,19 +43,27 @@ static Status readLateWindows(ConfigReader &config, DecoderConfig &result) {
 Result<DecoderConfig> octet::readQwen2(ConfigReader &config,
                                        std::vector<std::string> &warnings) {
   OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
-  result.qkvBias = Bias::Yes;
-  result.outputBias = result.mlpBias = Bias::AsStored;
   OCTET_TRY(readLateWindows(config, result));
   return result;
 }
 
 Result<DecoderConfig> octet::readQwen3(ConfigReader &config,
                                        std::vector<std::string> &warnings) {
+  OCTET_TRY_ASSIGN(DecoderShape shape, readQwen3Shape(config));
   OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
-  OCTET_TRY_ASSIGN(result.qkvBias, readBias(config, "attention_bias"));
-  result.outputBias = result.qkvBias;
-  result.mlpBias = Bias::AsStored;
+  result.qkNorm = shape.attention->qkNorm;
+  OCTET_TRY(readLateWindows(config, result));
+  return result;
+}
+
+Result<DecoderConfig>
+octet::readQwen3MoeDecoder(ConfigReader &config,
+                           std::vector<std::string> &warnings) {
+  OCTET_TRY_ASSIGN(DecoderShape shape, readQwen3Moe(config));
+  OCTET_TRY_ASSIGN(DecoderConfig result, readDecoder(config, warnings));
   result.qkNorm = true;
+  OCTET_TRY_ASSIGN(result.experts,
+                   readRouter(config, *shape.experts, ExpertsConfig()));
   OCTET_TRY(readLateWindows(config, result));
   return result;
 }

@@ -1,0 +1,313 @@
+//===- ModelSparseOps.cpp - Verifiers of experts and latent attention -----===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/Model/ModelVerify.h"
+#include "octet/Support/Checked.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace octet;
+using namespace octet::model;
+
+/// `[rows, count]` of i32 or f32, one entry a choice.
+static LogicalResult verifyChoices(Operation *op, StringRef what, Value value,
+                                   int64_t count, bool isInteger) {
+  RankedTensorType type = plainType(value);
+  Type element = type.getElementType();
+  if (type.getRank() != 2 || type.getDimSize(1) != count ||
+      !(isInteger ? element.isInteger(32) : element.isF32()))
+    return op->emitOpError()
+           << what << " is " << type << ", expected [rows, " << count << "] in "
+           << (isInteger ? "i32" : "f32") << " [P12]";
+  return success();
+}
+
+/// A plain or quantised matrix, or one for each expert; nothing for codes that
+/// only a method can read.
+static std::optional<SmallVector<int64_t>> getMatrixShape(Type type) {
+  if (auto quantized = dyn_cast<q::TensorType>(type))
+    return llvm::to_vector(quantized.getShape());
+  auto plain = cast<RankedTensorType>(type);
+  if (!q::isPlainFloat(plain.getElementType()) &&
+      !isa<Float8E4M3FNType>(plain.getElementType()))
+    return std::nullopt;
+  return llvm::to_vector(plain.getShape());
+}
+
+/// A weight of exactly these sides.
+static LogicalResult verifyMatrix(Operation *op, StringRef what, Type type,
+                                  ArrayRef<int64_t> sides, StringRef rule) {
+  std::optional<SmallVector<int64_t>> shape = getMatrixShape(type);
+  if (!shape || ArrayRef<int64_t>(*shape) == sides)
+    return success();
+  InFlightDiagnostic diag = op->emitOpError()
+                            << what << " is " << type << ", expected ";
+  llvm::interleave(
+      sides, [&](int64_t side) { diag << side; }, [&] { diag << " x "; });
+  return diag << " [" << rule << "]";
+}
+
+//===----------------------------------------------------------------------===//
+// Experts
+//===----------------------------------------------------------------------===//
+
+LogicalResult MoeRouterOp::verify() {
+  RankedTensorType input = plainType(getInput());
+  RankedTensorType weight = plainType(getWeight());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyRows(*this, "input", input)))
+    return failure();
+  if (weight.getRank() != 2 || !weight.hasStaticShape() ||
+      !q::isPlainFloat(weight.getElementType()))
+    return emitOpError() << "weight is " << weight
+                         << ", expected a matrix in f32, bf16 or f16: a router "
+                            "is never quantised [W13]";
+  if (weight.getDimSize(1) != input.getDimSize(1))
+    return emitOpError() << "input has K = " << input.getDimSize(1)
+                         << ", the weight has " << weight.getDimSize(1)
+                         << " [P12]";
+  int64_t experts = weight.getDimSize(0), topK = getTopK();
+  for (auto [name, value] :
+       {std::pair("bias", getBias()), {"correction", getCorrection()}})
+    if (value && failed(verifyVector(*this, name, value, experts, "P12")))
+      return failure();
+  int64_t groups = getGroups(), topGroups = getTopGroups();
+  if (failed(verifyPositive(*this, "top_k", topK)) ||
+      failed(verifyPositive(*this, "groups", groups)) ||
+      failed(verifyPositive(*this, "top_groups", topGroups)) ||
+      failed(verifyScale(*this, "scale", getScale())))
+    return failure();
+  if (experts % groups != 0 || topGroups > groups)
+    return emitOpError() << topGroups << " of " << groups << " groups of "
+                         << experts << " experts cannot be chosen [P12]";
+  if (topK > experts / groups * topGroups)
+    return emitOpError() << "chooses " << topK << " experts of "
+                         << experts / groups * topGroups << " [P12]";
+  if (getCorrection() && getScore() == Score::ChosenSoftmax)
+    return emitOpError() << "has a correction, which scores of chosen_softmax "
+                            "do not have [P12]";
+  if (failed(verifyChoices(*this, "ids", getIds(), topK, true)) ||
+      failed(verifyChoices(*this, "weights", getWeights(), topK, false)))
+    return failure();
+  return verifySameRows(*this, "input", input.getDimSize(0), "ids",
+                        plainType(getIds()).getDimSize(0));
+}
+
+LogicalResult ExpertsOp::verify() {
+  RankedTensorType result = plainType(getResult());
+  RankedTensorType ids = plainType(getIds());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyRows(*this, "result", result)) ||
+      failed(verifyPositive(*this, "experts", getExperts())) ||
+      failed(verifyPositive(*this, "ep", getEp())))
+    return failure();
+  auto quantized = dyn_cast<q::TensorType>(getInput().getType());
+  ArrayRef<int64_t> input =
+      quantized ? quantized.getShape() : plainType(getInput()).getShape();
+  if (!quantized && failed(verifyRows(*this, "input", plainType(getInput()))))
+    return failure();
+  if (input.size() != 2 || input[1] != result.getDimSize(1))
+    return emitOpError() << "input is " << getInput().getType()
+                         << ", its rows are not as wide as the result's "
+                         << result;
+  if (ids.getRank() != 2 ||
+      failed(verifyChoices(*this, "ids", getIds(), ids.getDimSize(1), true)) ||
+      failed(verifyChoices(*this, "weights", getWeights(), ids.getDimSize(1),
+                           false)) ||
+      failed(
+          verifySameRows(*this, "input", input[0], "ids", ids.getDimSize(0))))
+    return failure();
+  if (getExperts() % getEp() != 0)
+    return emitOpError() << int64_t(getExperts())
+                         << " experts over ep=" << int64_t(getEp())
+                         << " groups of ranks are no whole number each [W3c]";
+
+  int64_t local = getExperts() / getEp(), hidden = result.getDimSize(1);
+  size_t parts = getGateUp().size();
+  if (parts != 1 && parts != 2)
+    return emitOpError() << "has " << parts
+                         << " matrices in gate_up, expected gate and up or "
+                            "both in one [W5]";
+  if (getInterleaved() && parts == 2)
+    return emitOpError() << "is interleaved, but gate and up are two matrices";
+  if (auto shape = getMatrixShape(getDown().getType())) {
+    if (shape->size() != 3 ||
+        failed(verifyMatrix(*this, "down", getDown().getType(),
+                            {local, hidden, shape->back()}, "W5")))
+      return shape->size() != 3 ? emitOpError()
+                                      << "down is " << getDown().getType()
+                                      << ", expected experts x "
+                                         "hidden x width [W5]"
+                                : failure();
+    std::optional<int64_t> rows =
+        parts == 1 ? checkedMul(shape->back(), 2) : shape->back();
+    if (!rows)
+      return emitOpError() << "the rows do not fit an int64_t";
+    for (Value weight : getGateUp())
+      if (failed(verifyMatrix(*this, "gate_up", weight.getType(),
+                              {local, *rows, hidden}, "W5")))
+        return failure();
+  }
+  for (Value weight : llvm::concat<Value>(llvm::to_vector(getGateUp()),
+                                          SmallVector<Value>{getDown()}))
+    if (failed(verifyWeightContract(*this, weight.getType(), getMethodAttr(),
+                                    getContractAttr())))
+      return failure();
+  if (bool(getGateUpBias()) != bool(getDownBias()))
+    return emitOpError() << "has one bias, expected those of gate_up and down";
+  if (bool(getInputScale()) != bool(getDownInputScale()))
+    return emitOpError()
+           << "has one input_scale, expected those of gate_up and down [W9]";
+  if ((getGating() == Gating::ClampedSwiglu) != getLimit().has_value())
+    return emitOpError() << (getLimit() ? "has a limit, which swiglu has not"
+                                        : "has no limit for clamped_swiglu");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Latent attention
+//===----------------------------------------------------------------------===//
+
+/// The explicit matrix, or the two that W12 makes of it.
+static LogicalResult verifyKvB(MlaAttentionOp op) {
+  int64_t heads = op.getHeads(), rank = op.getRank();
+  int64_t nope = op.getNopeDim(), value = op.getValueDim();
+  if (op.getKvB().size() == 1) {
+    Type type = op.getKvB()[0].getType();
+    std::optional<int64_t> rows = checkedMul(heads, nope + value);
+    if (!rows)
+      return op.emitOpError() << "the rows of kv_b do not fit an int64_t";
+    if (failed(verifyMatrix(op, "kv_b", type, {*rows, rank}, "W12")))
+      return failure();
+    return verifyWeightContract(op, type, op.getMethodAttr(),
+                                op.getContractAttr());
+  }
+  if (op.getKvB().size() != 2)
+    return op.emitOpError() << "has " << op.getKvB().size()
+                            << " matrices in kv_b, expected one, or w_kc and "
+                               "w_vc [W12]";
+  return failure(failed(verifyMatrix(op, "w_kc", op.getKvB()[0].getType(),
+                                     {heads, nope, rank}, "W12")) ||
+                 failed(verifyMatrix(op, "w_vc", op.getKvB()[1].getType(),
+                                     {heads, value, rank}, "W12")));
+}
+
+LogicalResult MlaAttentionOp::verify() {
+  int64_t heads = getHeads();
+  constexpr int64_t kMost = int64_t(1) << 31;
+  for (auto [name, value] : {std::pair<StringRef, int64_t>("heads", heads),
+                             {"nope_dim", getNopeDim()},
+                             {"rope_dim", getRopeDim()},
+                             {"value_dim", getValueDim()},
+                             {"rank", getRank()}})
+    if (value < 1 || value >= kMost)
+      return emitOpError() << name << " is " << value
+                           << ", expected at least 1 and less than 2^31";
+  RankedTensorType query = plainType(getQ());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyScale(*this, "scale", getScale())) ||
+      failed(verifyWidth(*this, "q", query,
+                         heads * int64_t(getNopeDim() + getRopeDim()),
+                         "P11")) ||
+      failed(verifyWidth(*this, "result", plainType(getResult()),
+                         heads * int64_t(getValueDim()), "P11")) ||
+      failed(verifyKvB(*this)))
+    return failure();
+  if (bool(getLatent()) != bool(getKRope()))
+    return emitOpError() << "has only one of latent and k_rope";
+  if (bool(getLatent()) == bool(getCache()))
+    return emitOpError() << (getCache() ? "has a latent and a cache"
+                                        : "has neither a latent nor a cache")
+                         << ", expected one or the other [P7]";
+  if (getSelected()) {
+    RankedTensorType rows = plainType(getSelected());
+    if (rows.getRank() != 2 || !rows.getElementType().isInteger(32))
+      return emitOpError() << "selected is " << rows
+                           << ", expected [rows, top_k] in i32 [P9]";
+  }
+  if (getLatent())
+    return failure(failed(verifyWidth(*this, "latent", plainType(getLatent()),
+                                      getRank(), "P11")) ||
+                   failed(verifyWidth(*this, "k_rope", plainType(getKRope()),
+                                      getRopeDim(), "P11")));
+  return success();
+}
+
+LogicalResult LayerNormOp::verify() {
+  RankedTensorType input = plainType(getInput());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyRows(*this, "input", input)) ||
+      failed(verifySameType(*this, getInput(), getResult())) ||
+      failed(verifyVector(*this, "weight", getWeight(), input.getDimSize(1),
+                          "P5")) ||
+      failed(verifyVector(*this, "bias", getBias(), input.getDimSize(1), "P5")))
+    return failure();
+  float eps = getEps().convertToFloat();
+  if (!(eps >= 0) || !std::isfinite(eps))
+    return emitOpError() << "eps " << printFloat(eps)
+                         << " is not finite and at least 0";
+  return success();
+}
+
+LogicalResult IndexerOp::verify() {
+  int64_t heads = getHeads(), dim = getHeadDim(), topK = getTopK();
+  std::optional<int64_t> width = checkedMul(heads, dim);
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyPositive(*this, "heads", heads)) ||
+      failed(verifyPositive(*this, "head_dim", dim)) ||
+      failed(verifyPositive(*this, "top_k", topK)) ||
+      failed(verifyScale(*this, "scale", getScale())))
+    return failure();
+  if (!width)
+    return emitOpError() << "the width of all heads does not fit an int64_t";
+  if (failed(verifyWidth(*this, "q", plainType(getQ()), *width, "P9")) ||
+      failed(
+          verifyWidth(*this, "weights", plainType(getWeights()), heads, "P9")))
+    return failure();
+  if (bool(getK()) == bool(getCache()))
+    return emitOpError() << (getCache() ? "has k and a cache"
+                                        : "has neither k nor a cache")
+                         << ", expected one or the other [P9]";
+  if (getK() && failed(verifyWidth(*this, "k", plainType(getK()), dim, "P9")))
+    return failure();
+  RankedTensorType rows = plainType(getRows());
+  if (rows.getRank() != 2 || rows.getDimSize(1) != topK ||
+      !rows.getElementType().isInteger(32))
+    return emitOpError() << "rows is " << rows << ", expected [rows, " << topK
+                         << "] in i32 [P9]";
+  return verifySameRows(*this, "q", plainType(getQ()).getDimSize(0), "rows",
+                        rows.getDimSize(0));
+}
+
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+LogicalResult AllReduceOp::verify() {
+  return failure(failed(verifyModule(*this, getModule())) ||
+                 failed(verifyPositive(*this, "ranks", getRanks())) ||
+                 failed(verifyRows(*this, "input", plainType(getInput()))));
+}
+
+LogicalResult AllGatherOp::verify() {
+  RankedTensorType input = plainType(getInput());
+  RankedTensorType result = plainType(getResult());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyPositive(*this, "ranks", getRanks())) ||
+      failed(verifyRows(*this, "input", input)) ||
+      failed(verifyRows(*this, "result", result)))
+    return failure();
+  std::optional<int64_t> most = checkedMul(input.getDimSize(1), getRanks());
+  if (!most || result.getDimSize(1) > *most ||
+      input.getElementType() != result.getElementType())
+    return emitOpError() << "result is " << result << ", "
+                         << int64_t(getRanks()) << " ranks have rows of "
+                         << input << " [P16]";
+  return verifySameRows(*this, "input", input.getDimSize(0), "result",
+                        result.getDimSize(0));
+}
