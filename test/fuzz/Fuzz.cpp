@@ -144,6 +144,29 @@ void fuzz::readTensors(const TensorTable &table) {
   }
 }
 
+CheckOptions fuzz::checkOptions(const char *target, int64_t ranks) {
+  CheckOptions options;
+  options.target = target;
+  options.ranks.tp = ranks;
+  options.memory = true;
+  return options;
+}
+
+void fuzz::check(const std::string &path, const CheckOptions &options) {
+  CheckReport report = checkCheckpoint(path, options);
+  for (const ErrorInfo &error : report.errors)
+    requireGoodError(error);
+  for (const auto *list : {&report.warnings, &report.notes})
+    for (const ErrorInfo &info : *list)
+      requireGoodError(info);
+  const std::string json = formatCheckJson(report);
+  require(json.ends_with("\n") && nlohmann::json::accept(json),
+          "the report is JSON", json);
+  requirePrintable(formatCheckText(report, /*colour=*/false),
+                   /*newlines=*/true);
+  requirePrintable(formatCheckMessages(report), /*newlines=*/true);
+}
+
 //===----------------------------------------------------------------------===//
 // Inputs
 //===----------------------------------------------------------------------===//

@@ -15,6 +15,7 @@
 #ifndef OCTET_TEST_FUZZ_FUZZ_H
 #define OCTET_TEST_FUZZ_FUZZ_H
 
+#include "octet/Check/Check.h"
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Status.h"
 #include <cstddef>
@@ -54,6 +55,11 @@ void requireGoodTable(const TensorTable &table);
 /// Reads each tensor: as elements, which are the file's bytes, and as floats.
 /// Tensors over 1 MiB are passed over.
 void readTensors(const TensorTable &table);
+
+/// What `octet check` is asked: on so many ranks (TP), memory too.
+CheckOptions checkOptions(const char *target, int64_t ranks);
+/// Runs `octet check`: its messages are fit for a terminal, its JSON is JSON.
+void check(const std::string &path, const CheckOptions &options);
 
 /// libFuzzer's mutator for inputs that begin with JSON: three times of four a
 /// value of the tree is changed, else any byte.

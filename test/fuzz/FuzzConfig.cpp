@@ -7,17 +7,19 @@
 //===----------------------------------------------------------------------===//
 //
 // Input: config.json, a zero byte, hf_quant_config.json (may be absent). It is
-// read as the compiler does: the model's sizes and rope, then the quantisation
-// config by each method and target, then what follows for some modules.
+// read as the compiler does: the model's sizes and rope, the quantisation
+// config by some methods and targets, and what follows for each module.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Fuzz.h"
 #include "lib/Import/Architecture.h"
+#include "octet/Modules/Decide.h"
 #include "octet/QuantMethods/QuantMethods.h"
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <unistd.h>
 
 using namespace octet;
 using namespace octet::fuzz;
@@ -36,11 +38,14 @@ static void readModel(const nlohmann::json &config) {
   reader.reportUnknown(warnings);
   for (const std::string &warning : warnings)
     requireGoodText(warning);
-  for (int64_t size : {decoder->vocab, decoder->hidden, decoder->intermediate,
-                       decoder->layers, decoder->heads, decoder->kvHeads,
-                       decoder->headDim, decoder->maxPositions})
+  // Attention of other kinds has no key heads.
+  for (int64_t size :
+       {decoder->vocab, decoder->hidden, decoder->layers, decoder->heads})
     require(size > 0 && size <= kMaxSize, "a size fits int32");
-  require(decoder->heads % decoder->kvHeads == 0,
+  for (int64_t size : {decoder->intermediate, decoder->kvHeads,
+                       decoder->headDim, decoder->maxPositions})
+    require(size >= 0 && size <= kMaxSize, "a size fits int32 or is absent");
+  require(decoder->kvHeads == 0 || decoder->heads % decoder->kvHeads == 0,
           "query heads share key heads");
   require(int64_t(decoder->windows.size()) == decoder->layers,
           "a window for each layer");
@@ -49,7 +54,7 @@ static void readModel(const nlohmann::json &config) {
   require(std::isfinite(decoder->normEps) && decoder->normEps >= 0,
           "the norm's epsilon is a number");
   // Of larger heads there is only more of the same.
-  if (decoder->headDim > 1 << 16)
+  if (decoder->headDim == 0 || decoder->headDim > 1 << 16)
     return;
   Result<RopeFrequencies> rope = computeRope(decoder->rope, decoder->headDim);
   if (!rope)
@@ -146,6 +151,46 @@ static void resolve(QuantConfig &config, ModuleFacts facts,
   }
 }
 
+/// A folder of the two files alone.
+static std::string writeFolder(const nlohmann::json &config,
+                               const nlohmann::json &other) {
+  writeInput("config.json", dumpJson(config));
+  const std::string path = writeInput("hf_quant_config.json", dumpJson(other));
+  if (other.is_null())
+    ::unlink(path.c_str());
+  return inputFolder();
+}
+
+/// All modules of the architecture, by config.json alone.
+static void decideAll(const nlohmann::json &config, const nlohmann::json &other,
+                      const Target &target) {
+  DecideOptions options;
+  options.target = options.numerics = target;
+  options.collectErrors = true;
+  options.textPart = true;
+  Result<CheckpointDecisions> decisions =
+      decideCheckpoint(config, other, /*table=*/nullptr, options);
+  if (!decisions)
+    return requireGoodError(decisions.status());
+  for (const auto *list :
+       {&decisions->errors, &decisions->warnings, &decisions->notes})
+    for (const ErrorInfo &info : *list)
+      requireGoodError(info);
+  const ModuleList &list = decisions->list;
+  require(list.layers > 0 && list.draftLayers >= 0, "a model has layers");
+  for (const ModuleDecision &decision : decisions->modules) {
+    require(decision.module < list.modules.size(),
+            "a decision is of a module of the list");
+    const ModuleEntry &module = decisions->getModule(decision);
+    require(!module.path.empty() && module.n >= 0 && module.k >= 0 &&
+                module.experts >= 0 && module.count() > 0,
+            "a module has sizes", module.path);
+    require(decision.failed || !decision.contract.quantized ||
+                decision.method.quantized,
+            "the contract is of a quantised module", module.path);
+  }
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view rest = toText(data, size);
   Result<nlohmann::json> config = parseJson(takePart(rest), "config.json");
@@ -173,6 +218,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                       parseTarget("sm_80", "--target").take(),
                                       parseTarget("sm_100", "--target").take()};
   static const std::vector<ModuleFacts> kModules = makeModules();
+  for (const Target &target : kTargets)
+    decideAll(*config, other, target);
+  const std::string folder = writeFolder(*config, other);
+  for (auto [target, ranks] : {std::pair("cpu", 1), std::pair("sm_90a", 4)}) {
+    CheckOptions options = checkOptions(target, ranks);
+    options.configOnly = options.padBlocks = true;
+    check(folder, options);
+  }
   for (const char *method : {"", "fp8", "compressed-tensors", "w8a8_fp8"})
     for (const Target &target : kTargets) {
       Result<std::optional<QuantConfig>> read =

@@ -120,13 +120,17 @@ static void readFolder(std::string_view rest) {
     rest.remove_prefix(std::min(length, rest.size()));
   }
   Result<Checkpoint> checkpoint = openCheckpoint(folder);
-  if (!checkpoint)
+  if (!checkpoint) {
+    check(folder, checkOptions("cpu", /*ranks=*/1));
     return requireGoodError(checkpoint.status());
+  }
   require(checkpoint->config.is_object(), "config.json is an object");
   requireGoodTable(checkpoint->tensors);
   requireNoGap(checkpoint->tensors);
   readTensors(checkpoint->tensors);
   planAll(*checkpoint);
+  check(folder, checkOptions("cpu", /*ranks=*/1));
+  check(folder, checkOptions("sm_90a", /*ranks=*/2));
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -54,7 +54,49 @@ PATTERNS = {"quant_method": "compressed-tensors", "format": "float-quantized", "
     "ignore": ["re:(a+)+b", "lm_head"]}
 
 
+COMMON = {"hidden_act": "silu", "hidden_size": 256, "intermediate_size": 384, "max_position_embeddings": 4096,
+          "num_attention_heads": 4, "num_hidden_layers": 2, "rms_norm_eps": 1e-6, "rope_theta": 10000,
+          "torch_dtype": "bfloat16", "tie_word_embeddings": False, "vocab_size": 512, "moe_intermediate_size": 128,
+          "num_experts_per_tok": 2, "norm_topk_prob": True}
+LATENT = {"q_lora_rank": 64, "kv_lora_rank": 32, "qk_nope_head_dim": 32, "qk_rope_head_dim": 16, "v_head_dim": 32,
+          "num_key_value_heads": 4, "first_k_dense_replace": 1, "moe_layer_freq": 1, "n_group": 2, "topk_group": 1,
+          "n_routed_experts": 8, "n_shared_experts": 1, "routed_scaling_factor": 2.5, "scoring_func": "sigmoid",
+          "topk_method": "noaux_tc", "num_nextn_predict_layers": 1, "attention_bias": False}
+INDEXER = {"index_head_dim": 32, "index_n_heads": 2, "index_topk": 64}
+SPARSE = {
+    "DeepseekV3ForCausalLM": LATENT,
+    "DeepseekV32ForCausalLM": LATENT | INDEXER,
+    "GlmMoeDsaForCausalLM": LATENT | INDEXER,
+    "Glm4MoeForCausalLM": {"num_key_value_heads": 2, "head_dim": 64, "n_routed_experts": 8, "n_shared_experts": 1,
+                           "first_k_dense_replace": 1, "n_group": 1, "topk_group": 1, "use_qk_norm": True,
+                           "partial_rotary_factor": 0.5, "num_nextn_predict_layers": 1, "routed_scaling_factor": 1.0},
+    "Qwen3MoeForCausalLM": {"num_key_value_heads": 2, "head_dim": 64, "num_experts": 8, "decoder_sparse_step": 1,
+                            "mlp_only_layers": [0]},
+    "MixtralForCausalLM": {"num_key_value_heads": 2, "num_local_experts": 8, "sliding_window": None},
+    "GptOssForCausalLM": {"num_key_value_heads": 2, "head_dim": 64, "num_local_experts": 8, "experts_per_token": 2,
+                          "sliding_window": 128, "layer_types": ["sliding_attention", "full_attention"],
+                          "swiglu_limit": 7.0, "attention_bias": True, "rope_scaling": {
+                              "rope_type": "yarn", "factor": 32.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                              "truncate": False, "original_max_position_embeddings": 4096}},
+}
+METHODS = [
+    {"quant_method": "fp8", "weight_block_size": [128, 128], "activation_scheme": "dynamic", "scale_fmt": "ue8m0"},
+    {"quant_method": "awq", "bits": 4, "group_size": 128, "version": "gemm", "zero_point": True,
+     "modules_to_not_convert": None},
+    {"quant_method": "gptq", "bits": 4, "group_size": 128, "sym": True, "desc_act": False,
+     "dynamic": {"-:.*gate.*": {}, "+:.*down.*": {"bits": 8}}},
+    {"quant_method": "mxfp4", "modules_to_not_convert": ["model.layers.*.self_attn", "lm_head"]},
+    {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"], "group_size": 16},
+    {"quant_method": "w8a8_fp8"},
+    {"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0, "modules_to_not_convert": ["lm_head"]},
+]
+
+
 def config_seeds():
+    for number, (architecture, fields) in enumerate(SPARSE.items()):
+        yield f"sparse-{number}", dump({"architectures": [architecture]} | COMMON | fields | {
+            "quantization_config": METHODS[number % len(METHODS)]})
+        yield f"sparse-plain-{number}", dump({"architectures": [architecture]} | COMMON | fields)
     for number, options in enumerate(CONFIGS):
         config = make_model.make_config(make_model.parse(["x", *options.split()]))
         yield f"model-{number}", dump(config)
@@ -65,9 +107,8 @@ def config_seeds():
     yield "modelopt", dump(base) + b"\0" + dump(
         {"quantization": {"quant_algo": "FP8", "exclude_modules": ["lm_head", "*.gate"],
                           "kv_cache_quant_algo": "FP8"}})
-    for method in ("w8a8_fp8", "fbgemm_fp8", "gptq", "modelopt", "mxfp4"):
-        yield method, dump(base | {"quantization_config": {
-            "quant_method": method, "activation_scheme": "dynamic", "bits": 4}})
+    for method in METHODS:
+        yield "method-" + method["quant_method"], dump(base | {"quantization_config": method})
 
 
 # ---- safetensors -----------------------------------------------------------
