@@ -53,6 +53,27 @@ static std::string_view textOf(std::span<const std::byte> bytes) {
   return toText(reinterpret_cast<const uint8_t *>(bytes.data()), bytes.size());
 }
 
+/// Each section of the table is before the table, and is what the file has.
+static void requireSectionsInFile(const Payload &payload,
+                                  std::string_view file) {
+  PayloadTrailer trailer;
+  std::memcpy(&trailer, file.data() + file.size() - sizeof trailer,
+              sizeof trailer);
+  for (uint32_t i = 0; i < trailer.sections; ++i) {
+    PayloadEntry entry;
+    std::memcpy(&entry, file.data() + trailer.tableOffset + i * sizeof entry,
+                sizeof entry);
+    auto section = payload.section(entry.name);
+    require(section && section->size() == entry.bytes,
+            "a section is as long as the table says", entry.name);
+    require(entry.offset <= trailer.tableOffset &&
+                entry.bytes <= trailer.tableOffset - entry.offset,
+            "a section ends before the table", entry.name);
+    require(textOf(*section) == file.substr(entry.offset, entry.bytes),
+            "a section is what the file has", entry.name);
+  }
+}
+
 static void readPayload(std::string_view file) {
   Result<std::optional<Payload>> found =
       Payload::find(writeInput("program", file));
@@ -66,9 +87,7 @@ static void readPayload(std::string_view file) {
   std::optional<std::span<const std::byte>> program =
       payload.section("program");
   require(program.has_value(), "a payload has a program");
-  // The section that was asked for, byte by byte, from the file.
-  const std::string_view code = textOf(*program);
-  require(file.find(code) != file.npos, "a program is of the file");
+  requireSectionsInFile(payload, file);
   if (auto section = payload.section(kChatTemplateSection)) {
     Result<ChatTemplate> chat = parseChatTemplate(textOf(*section), "section");
     if (!chat)
