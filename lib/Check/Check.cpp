@@ -245,6 +245,8 @@ CheckReport octet::checkCheckpoint(const std::string &path,
   }
   if (options.strict)
     makeStrict(context);
+  if (options.withWeights && context.checkpoint && context.errors.empty())
+    measureNumerics(context);
   summarize(context);
   if (options.memory && report.accepted())
     measureMemory(context, checkpoint->config);

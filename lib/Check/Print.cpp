@@ -152,6 +152,9 @@ std::string octet::formatCheckJson(const CheckReport &report) {
   json["errors"] = toLines(report.errors);
   if (!report.hint.empty())
     json["hint"] = report.hint;
+  if (report.numerics)
+    for (const auto &[module, error] : report.numerics->errors)
+      json["layers"][module]["relative_error"] = error;
   if (report.memory)
     json["memory"] = toJson(*report.memory);
   // Names of files may have any bytes.

@@ -8,6 +8,7 @@
 
 #include "Steps.h"
 #include <array>
+#include <cstdio>
 
 using namespace octet;
 
@@ -143,11 +144,31 @@ static std::string describeContracts(const CheckContext &context) {
   return text;
 }
 
+/// The largest error of all.
+static std::string describeNumerics(const CheckContext &context) {
+  const NumericsReport &report = *context.report.numerics;
+  std::string text = "no module is measured";
+  const std::pair<std::string, double> *worst = nullptr;
+  for (const auto &each : report.errors)
+    if (!worst || each.second > worst->second)
+      worst = &each;
+  if (worst) {
+    char number[32];
+    std::snprintf(number, sizeof(number), "%.2g", worst->second);
+    text = count(int64_t(report.errors.size()), "module") +
+           ", largest relative error " + number + " in " + worst->first;
+  }
+  if (report.otherModules)
+    text += "; " + count(report.otherModules, "module") +
+            " of other formats not measured";
+  return text;
+}
+
 void octet::summarize(CheckContext &context) {
   using Describe = std::string (*)(const CheckContext &);
-  constexpr std::array<Describe, kNumSteps - 1> kDescribe = {
-      describeMethod, describeFields, describeTarget,   describeDispatch,
-      describeSplits, describeScales, describeContracts};
+  constexpr std::array<Describe, kNumSteps> kDescribe = {
+      describeMethod, describeFields, describeTarget,    describeDispatch,
+      describeSplits, describeScales, describeContracts, describeNumerics};
   int failed = kNumSteps + 1;
   for (const ErrorInfo &error : context.errors)
     failed = std::min(failed, getStep(error));
@@ -159,8 +180,8 @@ void octet::summarize(CheckContext &context) {
     }
   for (int number = 1; number <= kNumSteps; ++number) {
     CheckStep &step = context.report.steps[size_t(number - 1)];
-    bool asked =
-        number < kNumSteps && (number != 6 || !context.options.configOnly);
+    bool asked = number < kNumSteps ? number != 6 || !context.options.configOnly
+                                    : context.report.numerics.has_value();
     if (number > failed)
       step.state = StepState::NotReached;
     else if (number == failed)
@@ -172,7 +193,7 @@ void octet::summarize(CheckContext &context) {
     else if (step.state == StepState::Failed)
       step.summary = count(violations, "violation");
     else if (step.state == StepState::NotAsked)
-      step.summary = number == kNumSteps ? "reads no weight bytes"
+      step.summary = number == kNumSteps ? "not asked for, --with-weights"
                                          : "not asked for, --config-only";
   }
   if (failed != kSplitStep)

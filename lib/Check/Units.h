@@ -102,6 +102,8 @@ void checkScalars(CheckContext &context);
 // What is reported of each module, KV caches (P7, P8) included.
 void describeUnits(CheckContext &context);
 Result<KvReport> describeKv(CheckContext &context, const Unit &attention);
+// Step 8: --with-weights.
+void measureNumerics(CheckContext &context);
 /// \param config  config.json, for the limits that it has.
 void measureMemory(CheckContext &context, const nlohmann::json &config);
 

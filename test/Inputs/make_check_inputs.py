@@ -502,6 +502,15 @@ def bad_scalars():
 
 
 @case
+def nan_in_grid():
+    """The first scale of a grid; only --with-weights reads it (W6)."""
+    model = llama()
+    model.tensors["model.layers.0.mlp.down_proj.weight_scale_inv"] = (
+        "F32", [4, 8], float("nan"))
+    return model
+
+
+@case
 def kv_scale_nan():
     model = llama(BLOCK | {"kv_cache_scheme": "static"})
     model.tensors["model.layers.0.self_attn.kv_scale"] = ("F32", [], float("nan"))

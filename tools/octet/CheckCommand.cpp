@@ -101,6 +101,9 @@ void addCheckCommand(CLI::App &app, Action &action) {
   verb->add_flag("--config-only", o.configOnly,
                  "Only what config.json can say; no safetensors file is read");
   verb->add_flag("--json", a->json, "For programs: one object per module");
+  verb->add_flag("--with-weights", o.withWeights,
+                 "Also step 8: read scales and some rows, and multiply them "
+                 "both ways");
   verb->add_flag("--strict", o.strict, "A warning is an error");
   addModelOptions(verb, o);
 

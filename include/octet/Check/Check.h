@@ -9,8 +9,8 @@
 //
 // The eight steps of SPEC section 6: can this checkpoint be compiled for a
 // target and a number of ranks, and what is decided about each module? Reads
-// config.json, headers and the scalar scales of the KV cache (C13), never the
-// bytes of weights. No LLVM.
+// config.json, headers and scales that are scalars (C13); the bytes of weights
+// for step 8 only. No LLVM.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,6 +46,7 @@ struct CheckOptions {
   bool padBlocks = false; ///< `--split-blocks pad` (W3)
   bool configOnly = false, strict = false;
   bool memory = false;
+  bool withWeights = false; ///< step 8: reads scales and some rows
   /// Bytes of one device; memory that does not fit is an error.
   std::optional<int64_t> deviceMemory;
   std::optional<int64_t> maxContext, maxSeqs, maxStepTokens;
@@ -121,6 +122,14 @@ struct MemoryReport {
   int64_t getTotal() const { return weightBytes + kvBytes + workspaceBytes; }
 };
 
+/// `--with-weights`: what quantised products differ from those of dequantised
+/// operands.
+struct NumericsReport {
+  /// Module and its largest difference over the largest result.
+  std::vector<std::pair<std::string, double>> errors;
+  int64_t otherModules = 0; ///< of formats that are not measured
+};
+
 struct CheckReport {
   std::array<CheckStep, kNumSteps> steps;
   std::vector<ErrorInfo> errors; ///< of the step that failed, all of them
@@ -128,6 +137,7 @@ struct CheckReport {
   std::vector<ErrorInfo> warnings, notes;
   std::vector<ModuleReport> modules;
   std::optional<MemoryReport> memory;
+  std::optional<NumericsReport> numerics;
 
   bool accepted() const { return errors.empty(); }
 };
