@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Steps.h"
+#include "lib/Import/Rope.h"
 #include "lib/Modules/ActivationDtype.h"
 #include "octet/Support/Escape.h"
 #include <sys/stat.h>
@@ -20,6 +21,20 @@ static ErrorInfo makeInfo(std::string subject, std::string message,
   info.message = std::move(message);
   info.rule = std::move(rule);
   return info;
+}
+
+/// `SUBJECT: text [RULE]` as its parts.
+static ErrorInfo splitLine(const std::string &line) {
+  size_t colon = line.find(": "), bracket = line.rfind(" [");
+  if (colon == line.npos)
+    return makeInfo("config.json", line, "");
+  std::string rule;
+  if (bracket != line.npos && line.ends_with(']') && bracket > colon)
+    rule = line.substr(bracket + 2, line.size() - bracket - 3);
+  else
+    bracket = line.size();
+  return makeInfo(line.substr(0, colon),
+                  line.substr(colon + 2, bracket - colon - 2), rule);
 }
 
 /// What is read for --config-only: no header, no index.
@@ -79,8 +94,23 @@ static void readDtype(CheckContext &context, const nlohmann::json &json) {
   }
   context.dtype = dtype.take();
   if (size_t colon = note.find(": "); colon != note.npos)
-    context.report.notes.push_back(
-        makeInfo(note.substr(0, colon), note.substr(colon + 2), ""));
+    context.report.notes.push_back(splitLine(note));
+}
+
+/// Step 2: the rotary embedding, in whichever of its spellings (C15).
+static void readPositions(CheckContext &context, const nlohmann::json &json) {
+  ConfigReader config(json, "config.json");
+  Result<int64_t> positions = config.getSize("max_position_embeddings");
+  if (!positions) {
+    context.addError(positions.takeStatus().takeInfo());
+    return;
+  }
+  std::vector<std::string> warnings;
+  Result<RopeParameters> rope = readRope(config, *positions, warnings);
+  if (!rope)
+    context.addError(rope.takeStatus().takeInfo());
+  for (const std::string &warning : warnings)
+    context.report.warnings.push_back(splitLine(warning));
 }
 
 //===----------------------------------------------------------------------===//
@@ -234,6 +264,8 @@ CheckReport octet::checkCheckpoint(const std::string &path,
   readTargets(context);
   readDtype(context, checkpoint->config);
   context.decided = decide(context, *checkpoint);
+  if (context.decided)
+    readPositions(context, checkpoint->config);
   if (context.decided) {
     context.buildIndex();
     context.units = makeUnits(context.decisions);

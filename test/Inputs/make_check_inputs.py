@@ -273,6 +273,20 @@ def w8a8():
 
 
 @case
+def two_ropes():
+    """rope_scaling and rope_parameters contradict each other (C15)."""
+    return llama(rope_scaling={"rope_type": "linear", "factor": 2.0},
+                 rope_parameters={"rope_type": "linear", "factor": 4.0, "rope_theta": 10000.0})
+
+
+@case
+def one_rope():
+    """The newer spelling alone (C15)."""
+    return llama(rope_parameters={"rope_type": "linear", "factor": 4.0,
+                                  "rope_theta": 10000.0})
+
+
+@case
 def wide_activations():
     """Activations in F16."""
     return llama(torch_dtype="float16")
