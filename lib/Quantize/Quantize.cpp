@@ -15,6 +15,7 @@
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
+#include "octet/Support/MappedFiles.h"
 #include <algorithm>
 #include <atomic>
 #include <charconv>
@@ -292,7 +293,9 @@ Status Writer::calibrate(const std::string &folder) {
   if (!fs::create_directory(scratch, error) || error)
     return machineError(escapePath(options.output),
                         "cannot be written: " + error.message());
-  OCTET_TRY_ASSIGN(maxima, options.calibrate(scratch));
+  Result<InputMaxima> found = options.calibrate(scratch);
+  OCTET_TRY(takeTruncation()); // that reads the checkpoint too
+  OCTET_TRY_ASSIGN(maxima, std::move(found));
   fs::remove_all(scratch, error);
   if (error)
     return machineError(escapePath(scratch),
@@ -320,6 +323,7 @@ Status Writer::writeShard(const std::string &folder,
                              : copyTensor(tensor, file));
     if (tensor.inputScale)
       OCTET_TRY(writeInputScale(tensor, file));
+    OCTET_TRY(takeTruncation());
     mapped.release(*tensor.source);
     report(tensor.source->bytes);
   }

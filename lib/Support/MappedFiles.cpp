@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdint>
 #include <mutex>
+#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace octet;
@@ -22,6 +23,8 @@ namespace {
 struct Entry {
   std::atomic<size_t> bytes = 0;
   std::atomic<uintptr_t> base = 0;
+  std::atomic<bool> truncated = false;
+  std::string subject; ///< the file
   std::string message; ///< all that the handler writes
   Entry *next = nullptr;
 };
@@ -30,6 +33,9 @@ struct Entry {
 static std::atomic<Entry *> entries = nullptr;
 static std::atomic_flag reported;
 static bool onTerminal = false;
+static std::atomic<OnTruncation> onTruncation = OnTruncation::Exit;
+static constexpr char kTruncated[] =
+    "was truncated or changed while the program read it";
 
 /// Of those who change the list; the handler takes none.
 static std::mutex &listMutex() {
@@ -41,15 +47,15 @@ void octet::watchMapping(const void *base, size_t bytes,
                          const std::string &path) {
   std::lock_guard lock(listMutex());
   Entry *entry = entries;
-  while (entry && entry->bytes != 0)
+  while (entry && (entry->bytes != 0 || entry->truncated))
     entry = entry->next;
   // The last page is mapped to its end.
   const size_t page = size_t(::sysconf(_SC_PAGESIZE));
   const bool isNew = !entry;
   if (isNew)
     entry = new Entry;
-  entry->message = "error: " + escapePath(path) +
-                   ": was truncated or changed while the program read it\n";
+  entry->subject = escapePath(path);
+  entry->message = "error: " + entry->subject + ": " + kTruncated + "\n";
   entry->base = reinterpret_cast<uintptr_t>(base);
   entry->bytes = (bytes + page - 1) / page * page;
   if (isNew) {
@@ -63,6 +69,15 @@ void octet::unwatchMapping(const void *base) {
   for (Entry *entry = entries; entry; entry = entry->next)
     if (entry->base == reinterpret_cast<uintptr_t>(base))
       entry->bytes = 0;
+}
+
+Status octet::takeTruncation() {
+  std::lock_guard lock(listMutex());
+  // Also of what is watched no more: such an entry is not used again before.
+  for (Entry *entry = entries; entry; entry = entry->next)
+    if (entry->truncated.exchange(false))
+      return inputError(entry->subject, kTruncated);
+  return Status::success();
 }
 
 /// Only async-signal-safe functions below: the thread may hold any lock.
@@ -83,6 +98,13 @@ static void onBusError(int, siginfo_t *info, void *) {
     const uintptr_t base = entry->base;
     if (address < base || address - base >= bytes)
       continue;
+    // A system call and nothing else, whatever the standard lists as safe.
+    if (onTruncation == OnTruncation::Remember &&
+        ::mmap(reinterpret_cast<void *>(base), bytes, PROT_READ,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
+      entry->truncated = true;
+      return;
+    }
     // Several threads may read the file; the first one speaks.
     while (reported.test_and_set())
       ::pause();
@@ -96,12 +118,13 @@ static void onBusError(int, siginfo_t *info, void *) {
   ::signal(SIGBUS, SIG_DFL);
 }
 
-void octet::installBusErrorHandler() {
+void octet::installBusErrorHandler(OnTruncation action) {
+  onTruncation = action;
   onTerminal = ::isatty(STDERR_FILENO);
-  struct sigaction action{};
-  action.sa_sigaction = onBusError;
+  struct sigaction handler{};
+  handler.sa_sigaction = onBusError;
   // No stack of its own: a file that shrank is no stack that overflowed.
-  action.sa_flags = SA_SIGINFO;
-  sigemptyset(&action.sa_mask);
-  ::sigaction(SIGBUS, &action, nullptr);
+  handler.sa_flags = SA_SIGINFO;
+  sigemptyset(&handler.sa_mask);
+  ::sigaction(SIGBUS, &handler, nullptr);
 }

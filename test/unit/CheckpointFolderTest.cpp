@@ -334,6 +334,16 @@ TEST_F(CheckpointTest, BusErrorNamesTheFile) {
   EXPECT_EXIT(read(), testing::KilledBySignal(SIGBUS), "");
   watchMapping(bytes.data() - info.offset, bytes.size(), "again");
   EXPECT_EXIT(read(), testing::ExitedWithCode(1), "error: again: was");
+  // Or it is zeros, and somebody asks.
+  EXPECT_TRUE(takeTruncation().ok());
+  installBusErrorHandler(OnTruncation::Remember);
+  EXPECT_EQ(bytes.back(), std::byte(0));
+  unwatchMapping(bytes.data() - info.offset);
+  Status status = takeTruncation();
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.info().format(), "error: again: was truncated or changed "
+                                    "while the program read it\n");
+  EXPECT_TRUE(takeTruncation().ok());
 }
 
 TEST_F(CheckpointTest, WritesNoTensors) {

@@ -9,6 +9,7 @@
 #include "octet/Quantize/Quantize.h"
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Numerics/Numerics.h"
+#include "octet/Support/MappedFiles.h"
 #include <cmath>
 #include <cstring>
 #include <filesystem>
@@ -331,6 +332,19 @@ TEST_F(QuantizeTest, InterruptionLeavesNothing) {
   };
   EXPECT_EQ(run(), "out: interrupted; nothing is left behind");
   EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(leftOver().empty());
+}
+
+TEST_F(QuantizeTest, FileThatIsTruncatedMeanwhile) {
+  addFloats(q(".weight"), {400, 400}, random(400 * 400));
+  addFloats("model.layers.1.self_attn.q_proj.weight", {400, 400},
+            random(400 * 400));
+  options.progress = [&](int64_t, int64_t) {
+    installBusErrorHandler(OnTruncation::Remember);
+    fs::resize_file(folder + "/in/model.safetensors", 4096);
+  };
+  EXPECT_EQ(run(), "in/model.safetensors: was truncated or changed while the "
+                   "program read it");
   EXPECT_TRUE(leftOver().empty());
 }
 

@@ -22,6 +22,8 @@ using Action = std::function<Status()>;
 CLI::Validator notEmpty();
 /// A whole number of at least 1.
 CLI::Validator isCount();
+/// A finite number above 0.
+CLI::Validator isPositive();
 
 /// Adds `octet check` to `app`.
 void addCheckCommand(CLI::App &app, Action &action);

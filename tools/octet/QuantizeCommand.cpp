@@ -177,7 +177,7 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
       ->type_name("DTYPE");
   verb->add_option("--shard-gib", *shardGib,
                    "Largest file, in GiB; a tensor is never split [5]")
-      ->check(CLI::PositiveNumber);
+      ->check(isPositive());
   verb->add_option("--threads", o->threads, "Threads [all]")->check(isCount());
   verb->callback([o, c, block, shardGib, verb, &action] {
     action = [o, c, block, shardGib, verb]() -> Status {

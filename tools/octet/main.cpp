@@ -14,10 +14,14 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/Timing.h"
 #include "octet/Support/Escape.h"
+#include "octet/Support/MappedFiles.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include <charconv>
+#include <cmath>
+#include <cstdio>
 #include <iostream>
+#include <unistd.h>
 
 using namespace octet;
 
@@ -56,6 +60,43 @@ CLI::Validator octet::isCount() {
       "COUNT");
 }
 
+CLI::Validator octet::isPositive() {
+  return CLI::Validator(
+      [](std::string &text) {
+        double number = 0;
+        const char *end = text.data() + text.size();
+        auto [stop, error] = std::from_chars(text.data(), end, number);
+        if (error == std::errc() && stop == end && std::isfinite(number) &&
+            number > 0)
+          return std::string();
+        return "is " + quoteName(text) + ", expected a number above 0";
+      },
+      "NUMBER");
+}
+
+/// Gives flags to LLVM's parser. It prints what it does not like and returns
+/// nothing of it, so its text is caught on the way.
+/// \returns the text, "" if all is well.
+static std::string parseMlirFlags(const std::vector<char *> &flags) {
+  std::string text;
+  const int before = ::dup(STDERR_FILENO);
+  std::FILE *caught = std::tmpfile();
+  if (caught)
+    ::dup2(::fileno(caught), STDERR_FILENO);
+  const bool good = llvm::cl::ParseCommandLineOptions(
+      int(flags.size()), flags.data(), "octet's MLIR flags\n", &llvm::errs());
+  llvm::errs().flush();
+  if (caught) {
+    ::dup2(before, STDERR_FILENO);
+    std::rewind(caught);
+    for (int c; !good && (c = std::fgetc(caught)) != EOF && c != '\n';)
+      text += char(c);
+    std::fclose(caught);
+  }
+  ::close(before);
+  return good || !text.empty() ? text : "its value is not one of those it has";
+}
+
 /// Takes the `--mlir-…` flags out of the arguments and gives them to LLVM's
 /// parser; returns the others.
 static std::vector<char *> takeMlirFlags(int argc, char **argv) {
@@ -75,15 +116,27 @@ static std::vector<char *> takeMlirFlags(int argc, char **argv) {
               << ": MLIR has no such flag here; see octet compile --help\n";
     exit(int(ErrorKind::Usage));
   }
-  // A value that does not parse is reported there.
-  if (!llvm::cl::ParseCommandLineOptions(theirs.size(), theirs.data(),
-                                         "octet's MLIR flags\n", &llvm::errs()))
-    exit(2);
+  // "octet: for the --mlir-x option: 'y' value invalid for uint argument!"
+  if (std::string text = parseMlirFlags(theirs); !text.empty()) {
+    std::string_view what = text, name = "--mlir";
+    constexpr std::string_view kBegin = ": for the ", kEnd = " option: ";
+    size_t begin = what.find(kBegin), end = what.find(kEnd);
+    if (begin != what.npos && end != what.npos && begin < end) {
+      begin += kBegin.size();
+      name = what.substr(begin, end - begin);
+      what.remove_prefix(end + kEnd.size());
+    }
+    what = what.substr(0, what.find('!'));
+    std::cerr << "error: " << escapePath(name) << ": " << escapePath(what)
+              << "; see octet compile --help\n";
+    exit(int(ErrorKind::Usage));
+  }
   return ours;
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  installBusErrorHandler(OnTruncation::Remember);
   std::vector<char *> arguments = takeMlirFlags(argc, argv);
 
   CLI::App app{"Octet compiles a Hugging Face checkpoint to one native "

@@ -78,8 +78,9 @@ struct QuantizeResult {
 /// \returns an input error: the output is there and not empty, the source is
 /// quantised already (C5), a weight that is no float or holds NaN or infinity,
 /// an ignored shard of a fused module (C8), nothing to quantise, an input that
-/// calibration did not see or that was only zeros, NaN or infinite; a machine
-/// error: the output cannot be written, or the work was interrupted.
+/// calibration did not see or that was only zeros, NaN or infinite, a file that
+/// was truncated meanwhile (with OnTruncation::Remember); a machine error: the
+/// output cannot be written, or the work was interrupted.
 Result<QuantizeResult> quantizeCheckpoint(const QuantizeOptions &options);
 
 /// `blockN x blockK` from "128x128". \returns a usage error.

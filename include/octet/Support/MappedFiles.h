@@ -15,6 +15,7 @@
 #ifndef OCTET_SUPPORT_MAPPEDFILES_H
 #define OCTET_SUPPORT_MAPPEDFILES_H
 
+#include "octet/Support/Status.h"
 #include <cstddef>
 #include <string>
 
@@ -25,10 +26,19 @@ void watchMapping(const void *base, size_t bytes, const std::string &path);
 /// Forgets a mapping; to be called before it is unmapped.
 void unwatchMapping(const void *base);
 
-/// From now on a bus error within a watched mapping ends the process with exit
-/// status 1 and `error: FILE: was truncated or changed while the program read
-/// it`; any other ends it as it would have been.
-void installBusErrorHandler();
+/// What a bus error within a watched mapping does.
+enum class OnTruncation {
+  /// Ends the process with exit status 1 and `error: FILE: was truncated or
+  /// changed while the program read it`.
+  Exit,
+  /// All of the mapping reads as zeros from then on, and takeTruncation has
+  /// that error: for who has something to clean up.
+  Remember,
+};
+/// From now on; any other bus error ends the process as it would have been.
+void installBusErrorHandler(OnTruncation action = OnTruncation::Exit);
+/// The error that OnTruncation::Remember has kept, once.
+Status takeTruncation();
 
 } // namespace octet
 
