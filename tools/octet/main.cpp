@@ -167,6 +167,8 @@ int main(int argc, char **argv) {
 
   Status status = action();
   if (status.ok())
+    status = takeTruncation(); // of a file that nobody asked about
+  if (status.ok())
     return 0;
   // Passes print their errors themselves and leave the message empty.
   if (!status.info().message.empty())
