@@ -49,9 +49,11 @@ constexpr int64_t kPanelRows = 48;
 /// Rows of x packed at once, and those whose tiles share a pass over a panel.
 constexpr int64_t kPackedRows = 512;
 constexpr int64_t kPassRows = 64;
-/// Most rows of W in a unit of the direct path, the fewest where threads share, and units a thread.
+/// Most rows of W in a unit of the direct path, the fewest where threads share, and units a thread:
+/// long streams are worth more than an even end (135M, two threads: 8 a thread 198, 2 a thread 231
+/// tokens a second).
 constexpr int64_t kUnitRows = 256, kSmallUnitRows = 16;
-constexpr int64_t kUnitsPerThread = 8;
+constexpr int64_t kUnitsPerThread = 2;
 
 static_assert(kPanelRows % kTileN == 0 && kPanelRows % kBlockedTileN == 0 &&
                   kPanelRows % kPairsTileN == 0 && kPanelRows % 16 == 0,
