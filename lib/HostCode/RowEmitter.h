@@ -135,7 +135,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> scalars;
   llvm::DenseSet<mlir::Value> written; ///< in scratch (if planned) and stored
                                        ///< where loops passed them
-  llvm::DenseSet<mlir::Value> stored; ///< at all their destinations
+  llvm::DenseSet<mlir::Value> stored;  ///< at all their destinations
   // Of the chunk.
   llvm::DenseMap<std::tuple<mlir::Value, mlir::Value, int64_t, int64_t>,
                  mlir::Value>

@@ -51,8 +51,7 @@ struct PhaseOptions : PassPipelineOptions<PhaseOptions> {
 
 static void registerPipelineTo(llvm::StringRef name, llvm::StringRef last) {
   PassPipelineRegistration<PhaseOptions>(
-      name,
-      ("All phases from after `from` through " + last).str(),
+      name, ("All phases from after `from` through " + last).str(),
       [last](OpPassManager &manager, const PhaseOptions &options) {
         std::optional<unsigned> from = findPhase(options.from);
         if (!from)

@@ -40,8 +40,7 @@ Status writeFakeCheckpoint(const std::string &folder,
 /// \param tokenizer  path of a tokenizer.json, or "" for none.
 /// \param chat       path of a section "chat_template", or "" for none.
 Status packProgram(const std::string &sharedObject, const std::string &runner,
-                   const std::string &output,
-                   const std::string &tokenizer = "",
+                   const std::string &output, const std::string &tokenizer = "",
                    const std::string &chat = "");
 
 } // namespace octet::test

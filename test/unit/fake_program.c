@@ -70,16 +70,19 @@ enum { W_EMBED, W_QUANTIZED, W_LAYER0, NUM_WEIGHTS = W_LAYER0 + 2 * LAYERS };
 static const char info[] =
     "{\"octet\": \"test\", \"target\": \"cpu\", \"numerics\": \"cpu\", "
     "\"dtype\": \"f32\", \"architecture\": \"FakeForCausalLM\", "
-    "\"checkpoint\": \"" FAKE_CHECKPOINT "\", \"hash\": \"" FAKE_HASH "\", \"tensors\": ["
+    "\"checkpoint\": \"" FAKE_CHECKPOINT "\", \"hash\": \"" FAKE_HASH
+    "\", \"tensors\": ["
     "[\"embed\", \"F32\", [61, 48]], "
     "[\"extra\", \"F8_E4M3\", [4, 8]], "
-    "[\"extra_scale\", \"F32\", [1]], "
-    LAYER_TENSORS("0") ", " LAYER_TENSORS("1") "], " KIND
-    "\"limits\": {\"max_context\": 200, \"max_seqs\": 7, "
-    "\"max_step_tokens\": 32}, "
-    "\"decisions\": [{\"module\": \"layers.{l}.o_proj\", \"method\": \"none\", "
-    "\"weight\": \"f32\", \"activation\": \"f32\", \"kernel\": \"cpu.gemm\"}], "
-    "\"memory\": {\"arena\": 0, \"weights\": 60000, \"kv_per_token\": 512}}";
+    "[\"extra_scale\", \"F32\", [1]], " LAYER_TENSORS("0") ", " LAYER_TENSORS(
+        "1") "], " KIND "\"limits\": {\"max_context\": 200, \"max_seqs\": 7, "
+             "\"max_step_tokens\": 32}, "
+             "\"decisions\": [{\"module\": \"layers.{l}.o_proj\", \"method\": "
+             "\"none\", "
+             "\"weight\": \"f32\", \"activation\": \"f32\", \"kernel\": "
+             "\"cpu.gemm\"}], "
+             "\"memory\": {\"arena\": 0, \"weights\": 60000, \"kv_per_token\": "
+             "512}}";
 
 /* The arena, one array after the other. */
 typedef struct {
@@ -91,8 +94,8 @@ typedef struct {
 } arena;
 
 #define F32_DESC(name, rows_, cols_)                                           \
-  static const octet_tensor_desc name = {#name, rows_, cols_, 0, 0, OCTET_F32, \
-                                         OCTET_SCALE_NONE, OCTET_F32, 0}
+  static const octet_tensor_desc name = {                                      \
+      #name, rows_, cols_, 0, 0, OCTET_F32, OCTET_SCALE_NONE, OCTET_F32, 0}
 F32_DESC(o_proj, H, Q);
 #ifndef FAKE_MODULE
 F32_DESC(embed, V, H);
@@ -137,8 +140,9 @@ static int32_t load(octet_ctx *ctx, int64_t rank) {
 }
 
 static const octet_gemm_desc o_gemm = {
-    "layers.{l}.o_proj", H,         Q, 0, 0, OCTET_F32, OCTET_F32,
-    OCTET_F32,           -1,        OCTET_SCALE_NONE,   OCTET_SCALE_NONE};
+    "layers.{l}.o_proj", H,         Q,         0,  0,
+    OCTET_F32,           OCTET_F32, OCTET_F32, -1, OCTET_SCALE_NONE,
+    OCTET_SCALE_NONE};
 
 #ifdef FAKE_MODULE
 
@@ -150,15 +154,24 @@ static int32_t step(octet_ctx *ctx, const octet_batch *b) {
 
 #else
 
-static const octet_gemm_desc qkv_gemm = {
-    "layers.{l}.qkv_proj", QKV, H, 0, 0, OCTET_F32, OCTET_F32, OCTET_F32, -1,
-    OCTET_SCALE_NONE,      OCTET_SCALE_NONE};
+static const octet_gemm_desc qkv_gemm = {"layers.{l}.qkv_proj",
+                                         QKV,
+                                         H,
+                                         0,
+                                         0,
+                                         OCTET_F32,
+                                         OCTET_F32,
+                                         OCTET_F32,
+                                         -1,
+                                         OCTET_SCALE_NONE,
+                                         OCTET_SCALE_NONE};
 static const octet_gemm_desc head_gemm = {
-    "lm_head",        V, H, 0, 0, OCTET_F32, OCTET_F32, OCTET_F32, -1,
-    OCTET_SCALE_NONE, OCTET_SCALE_NONE};
+    "lm_head",       V,         H,         0,  0,
+    OCTET_F32,       OCTET_F32, OCTET_F32, -1, OCTET_SCALE_NONE,
+    OCTET_SCALE_NONE};
 static const octet_attention_desc attention_desc = {
-    "layers.{l}.attn", Q_HEADS, KV_HEADS, HEAD_DIM, 0, OCTET_F32,
-    OCTET_F32,         0.25f,   0};
+    "layers.{l}.attn", Q_HEADS,   KV_HEADS, HEAD_DIM, 0,
+    OCTET_F32,         OCTET_F32, 0.25f,    0};
 
 typedef struct {
   octet_ctx *ctx;
@@ -204,7 +217,8 @@ static void output_rows(void *p, int64_t begin, int64_t end) {
   const row_arg *arg = p;
   for (int64_t i = begin; i < end; ++i)
     for (int64_t j = 0; j < H; ++j)
-      arg->a->o[i * H + j] = arg->a->h[arg->batch->output_rows[i] * H + j] * 0.0625f;
+      arg->a->o[i * H + j] =
+          arg->a->h[arg->batch->output_rows[i] * H + j] * 0.0625f;
 }
 
 static const octet_rows_desc embed_desc = {"embed", 1, 8 * H};
@@ -258,5 +272,4 @@ static int32_t step(octet_ctx *ctx, const octet_batch *b) {
 #endif
 
 __attribute__((visibility("default"))) const octet_program_t octet_program = {
-    VERSION,     0,           info, sizeof(info) - 1,
-    ARENA_BYTES, NUM_WEIGHTS, load, step};
+    VERSION, 0, info, sizeof(info) - 1, ARENA_BYTES, NUM_WEIGHTS, load, step};

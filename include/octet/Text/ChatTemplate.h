@@ -93,7 +93,7 @@ struct Checkpoint;
 /// \returns nothing if there is no template; an input error if a file is there
 /// but not as it should be. The templates themselves are not parsed.
 Result<std::optional<ChatTemplate>>
-    readChatTemplate(const Checkpoint &checkpoint);
+readChatTemplate(const Checkpoint &checkpoint);
 
 /// The section of an executable that holds the templates, and what is in it.
 inline constexpr std::string_view kChatTemplateSection = "chat_template";
