@@ -63,26 +63,36 @@ Result<int64_t> octet::parseDeviceMemory(std::string_view text) {
                     "expected a number of bytes, or one of " + names);
 }
 
+/// Sizes of a hostile config saturate.
+static int64_t multiply(int64_t a, int64_t b) {
+  return checkedMul(a, b).value_or(INT64_MAX);
+}
+static int64_t add(int64_t a, int64_t b) {
+  return checkedAdd(a, b).value_or(INT64_MAX);
+}
+
 //===----------------------------------------------------------------------===//
 // Weights
 //===----------------------------------------------------------------------===//
 
 /// Bytes of elements of a dtype, or of blocks of a GGUF packing.
 static int64_t countBytes(const std::string &dtype, const Shape &shape) {
-  const int64_t count = checkedProduct(shape).value_or(0);
+  const int64_t count = checkedProduct(shape).value_or(INT64_MAX);
   if (std::optional<StoredType> type = parseStoredType(dtype))
-    return count * byteWidth(*type);
+    return multiply(count, byteWidth(*type));
   if (std::optional<Packing> packing = parsePacking(dtype))
-    return count / packedBlockElements(*packing) * packedBlockBytes(*packing);
-  return count * 2;
+    return multiply(count / packedBlockElements(*packing),
+                    packedBlockBytes(*packing));
+  return multiply(count, 2);
 }
 
 static void addWeight(MemoryReport &memory, const std::string &dtype,
                       int64_t bytes) {
   if (bytes == 0)
     return;
-  memory.weights[dtype] += bytes;
-  memory.weightBytes += bytes;
+  int64_t &sum = memory.weights[dtype];
+  sum = add(sum, bytes);
+  memory.weightBytes = add(memory.weightBytes, bytes);
 }
 
 /// Codes, scales and zero points of one matrix, or of those of some experts.
@@ -128,9 +138,9 @@ static int64_t countRewritten(const CheckContext &context, const Part &part) {
                      method.format.scale == ScaleFormat::Exponents &&
                      contract.format.scale != method.format.scale; // B6
   if (method.whileLoading || isCollapsed || isRescaled || isConverted || isMla)
-    return part.n * std::max<int64_t>(part.k, 1);
+    return multiply(part.n, std::max<int64_t>(part.k, 1));
   // A second copy in the kernel's order, a byte an element at most.
-  return contract.repacked ? cdiv(part.n * part.k, 4) : 0;
+  return contract.repacked ? cdiv(multiply(part.n, part.k), 4) : 0;
 }
 
 static void measureUnit(CheckContext &context, const Unit &unit,
@@ -138,7 +148,7 @@ static void measureUnit(CheckContext &context, const Unit &unit,
   for (const Part &part : unit.parts) {
     if (part.decision->tensors.contains("bias"))
       addWeight(memory, nameDtype(context.dtype), 2 * part.n);
-    int64_t bytes = 4 * countRewritten(context, part);
+    int64_t bytes = multiply(4, countRewritten(context, part));
     if (bytes <= memory.loadBytes)
       continue;
     memory.loadBytes = bytes;
@@ -174,7 +184,7 @@ static void measureWeights(CheckContext &context, MemoryReport &memory) {
       for (const Shape &half :
            {module.absorbed->first, module.absorbed->second})
         addWeight(memory, nameDtype(context.dtype),
-                  width * checkedProduct(half).value_or(0));
+                  multiply(width, checkedProduct(half).value_or(INT64_MAX)));
   }
 }
 
@@ -213,12 +223,15 @@ static int64_t estimateWorkspace(const CheckContext &context,
       widest = std::max(widest, part.k + out);
     }
   }
-  int64_t rows = memory.maxStepTokens * (2 * hidden + widest) * width;
+  const int64_t tokens = multiply(memory.maxStepTokens, width);
+  int64_t bytes = multiply(tokens, 2 * hidden + widest);
   if (expertWidth > 0)
-    rows += memory.maxStepTokens *
-            getConfigCount(config, {"num_experts_per_tok"}, kExpertsPerToken) *
-            (hidden + 3 * expertWidth) * width;
-  return rows + 4 * memory.maxSeqs * vocab;
+    bytes = add(
+        bytes, multiply(multiply(tokens,
+                                 getConfigCount(config, {"num_experts_per_tok"},
+                                                kExpertsPerToken)),
+                        hidden + 3 * expertWidth));
+  return add(bytes, multiply(4 * memory.maxSeqs, vocab));
 }
 
 /// The numbers of a memory that is too small, and what would fit.
@@ -244,6 +257,10 @@ static ErrorInfo describeShortage(const MemoryReport &memory) {
   return error;
 }
 
+int64_t MemoryReport::getTotal() const {
+  return add(add(weightBytes, kvBytes), workspaceBytes);
+}
+
 void octet::measureMemory(CheckContext &context, const nlohmann::json &json) {
   MemoryReport memory;
   const CheckOptions &options = context.options;
@@ -256,14 +273,16 @@ void octet::measureMemory(CheckContext &context, const nlohmann::json &json) {
   measureWeights(context, memory);
   for (const ModuleReport &module : context.report.modules)
     if (module.kv)
-      memory.kvBytesPerToken +=
-          module.kv->bytesPerToken + module.kv->indexBytesPerToken;
-  memory.kvBytes = memory.kvBytesPerToken * memory.maxContext * memory.maxSeqs;
+      memory.kvBytesPerToken =
+          add(memory.kvBytesPerToken,
+              module.kv->bytesPerToken + module.kv->indexBytesPerToken);
+  memory.kvBytes =
+      multiply(memory.kvBytesPerToken, memory.maxContext * memory.maxSeqs);
   memory.workspaceBytes = estimateWorkspace(context, json, memory);
   memory.deviceBytes = options.deviceMemory;
   if (memory.deviceBytes) {
     int64_t left =
-        *memory.deviceBytes - memory.weightBytes - memory.workspaceBytes;
+        *memory.deviceBytes - add(memory.weightBytes, memory.workspaceBytes);
     if (left > 0 && memory.kvBytesPerToken > 0)
       memory.fittingTokens = left / memory.kvBytesPerToken;
     if (memory.getTotal() > *memory.deviceBytes)

@@ -19,6 +19,8 @@ namespace {
 
 /// Most instances of one mistake that an error names (STYLE 7).
 constexpr size_t kShown = 10;
+/// Mistakes after which nobody looks for more.
+constexpr size_t kHopeless = 1000;
 
 /// Decides the modules of one checkpoint in the order of the list.
 class Decider {
@@ -54,6 +56,10 @@ private:
   Status makeContracts();
   Status keep(Status status, ModuleDecision *decision = nullptr);
   Status takeProblems();
+  /// Enough was found to stop looking: a config may count 2^31 experts.
+  bool isHopeless() const {
+    return problems.size() + result.errors.size() >= kHopeless;
+  }
   Status reportNames();
   void reportTensors();
 
@@ -398,7 +404,7 @@ void Decider::consume(const ModuleEntry &module,
 
 Status Decider::resolve(const ModuleEntry &module, ModuleDecision &decision) {
   std::set<std::string, std::less<>> known;
-  for (int64_t expert = 0; expert < module.count(); ++expert) {
+  for (int64_t expert = 0; expert < module.count() && !isHopeless(); ++expert) {
     if (asksMethod(module.kind)) {
       OCTET_TRY(keep(resolveExpert(module, expert, decision), &decision));
     } else {

@@ -119,7 +119,7 @@ std::string octet::describeGroups(int64_t experts, const RankConfig &ranks) {
   if (experts % ranks.ep == 0)
     return "";
   std::vector<int64_t> groups;
-  for (int64_t ep = 1; ep <= experts && ep <= ranks.tp * ranks.dp; ++ep)
+  for (int64_t ep = 1; ep <= kMaxListedDegree; ++ep)
     if (experts % ep == 0 && ranks.tp * ranks.dp % ep == 0)
       groups.push_back(ep);
   return std::to_string(experts) +
@@ -132,9 +132,10 @@ int64_t octet::padSplit(const SplitDimension &dimension, int64_t tp) {
   const int64_t parts = countParts(dimension, tp);
   const int64_t size = dimension.size / parts, block = dimension.block;
   int64_t largest = size;
-  if (parts == 1)
+  if (parts == 1 || size % block == 0)
     return size;
-  for (int64_t rank = 0; rank < parts; ++rank) {
+  // Where a part begins in its block repeats after `block` ranks.
+  for (int64_t rank = 0; rank < std::min(parts, block); ++rank) {
     int64_t begin = rank * size / block;
     int64_t end = ((rank + 1) * size + block - 1) / block;
     largest = std::max(largest, (end - begin) * block);

@@ -455,6 +455,14 @@ def mixtral():
 
 
 @case
+def two_billion_experts():
+    """config.json counts what the headers do not have (C13)."""
+    model = experts("Qwen3MoeForCausalLM")
+    model.config["num_experts"] = 2 ** 31 - 1
+    return model
+
+
+@case
 def narrow_experts():
     """Expert width 192 (W3, W3c)."""
     return experts("Qwen3MoeForCausalLM", width=192)

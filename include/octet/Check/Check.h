@@ -119,7 +119,8 @@ struct MemoryReport {
   std::string loadModule;     ///< that needs it
   std::optional<int64_t> deviceBytes;
   int64_t fittingTokens = 0; ///< of KV cache that fit, with deviceBytes
-  int64_t getTotal() const { return weightBytes + kvBytes + workspaceBytes; }
+  /// Weights, cache and workspace; saturates.
+  int64_t getTotal() const;
 };
 
 /// `--with-weights`: what quantised products differ from those of dequantised
