@@ -111,7 +111,9 @@ LogicalResult Ties::separateReturn(func::FuncOp function) {
     bool isFree = maker && maker->getBlock() == ret->getBlock() &&
                   !isa<scf::ForOp>(maker);
     for (BlockArgument argument : function.getArguments())
-      if (isFree && isActivation(argument))
+      // Only values of one type are ever in one place.
+      if (isFree && isActivation(argument) &&
+          argument.getType() == operand.get().getType())
         isFree = !isReadFrom(argument, maker, nullptr);
     for (unsigned j = 0; j < operand.getOperandNumber(); ++j)
       isFree &= operand.get() != ret->getOperand(j);

@@ -96,6 +96,13 @@ struct InsertQuantization
       if (isa<model::LinearOp, model::LmHeadOp>(op)) {
         refused |= failed(checkProduct(op));
         products.push_back(op);
+      } else if (isa<model::ExpertsOp>(op)) {
+        // Dispatched as codes (P13); static scales are each expert's, and its
+        // kernel rounds.
+        if (!decideRounding(getContract(op), checkpointUe8m0).isStatic)
+          products.push_back(op);
+      } else if (isa<model::MlaAttentionOp, model::IndexerOp>(op)) {
+        refused |= failed(useOwnCache(op));
       } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
         if (attention.getCache())
           return; // has its cache already
@@ -162,8 +169,7 @@ private:
     if (!rounding.granularity || isRounded(op))
       return;
     Value input = op->getOperand(0);
-    MutableOperandRange inputScale = getInputScale(op);
-    Value scale = rounding.isStatic ? inputScale[0].get() : Value();
+    Value scale = rounding.isStatic ? getInputScale(op)[0].get() : Value();
     Value &value = rounded[RoundingKey(
         op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0)];
     if (value) {
@@ -180,7 +186,56 @@ private:
     }
     op->setOperand(0, value);
     // The scale travels with the codes from here on.
-    inputScale.clear();
+    if (rounding.isStatic)
+      getInputScale(op).clear();
+  }
+
+  /// The layout of latents (P7) or of an indexer's keys (P9).
+  FailureOr<q::KvLayout> decideOwnLayout(Operation *op) {
+    model::SettingsAttr settings = model::getSettings(op);
+    Type dtype =
+        settings ? settings.getDtype() : Type(BFloat16Type::get(&getContext()));
+    q::KvLayout plain = dtype.isF32()   ? q::KvLayout::F32
+                        : dtype.isF16() ? q::KvLayout::F16
+                                        : q::KvLayout::BF16;
+    if (isa<model::IndexerOp>(op))
+      return dtype.isF32() ? plain : q::KvLayout::FP8Indexer;
+    StringRef flag = !kvCache.empty() ? StringRef(kvCache)
+                     : settings       ? settings.getKvCache()
+                                      : StringRef("auto");
+    if (flag == "auto")
+      return plain;
+    std::optional<q::KvLayout> asked = q::symbolizeKvLayout(flag);
+    if (asked && *asked != q::KvLayout::FP8E4M3 &&
+        *asked != q::KvLayout::FP8Indexer)
+      return *asked;
+    return op->emitError() << nameModule(op) << ": --kv-cache is '" << flag
+                           << "', the cache of latent attention is auto, bf16, "
+                              "f16, f32 or fp8_ds_mla [P7]";
+  }
+
+  /// Gives latent attention and indexers, which write their cache themselves,
+  /// one of a vector a token.
+  LogicalResult useOwnCache(Operation *op) {
+    auto attention = dyn_cast<model::MlaAttentionOp>(op);
+    auto indexer = dyn_cast<model::IndexerOp>(op);
+    if (attention ? attention.getCache() : indexer.getCache())
+      return success(); // has its cache already
+    FailureOr<q::KvLayout> layout = decideOwnLayout(op);
+    if (failed(layout))
+      return failure();
+    OpBuilder builder(op);
+    auto type =
+        attention ? q::KvType::get(&getContext(), *layout, kKvPage, 1,
+                                   attention.getRank(), attention.getRopeDim())
+                  : q::KvType::get(&getContext(), *layout, kKvPage, 1,
+                                   indexer.getHeadDim(), 0);
+    Value cache = q::KvCacheOp::create(builder, op->getLoc(), type,
+                                       attention ? attention.getLayer()
+                                                 : indexer.getLayer());
+    (attention ? attention.getCacheMutable() : indexer.getCacheMutable())
+        .assign(cache);
+    return success();
   }
 
   /// Writes the step's keys and values to the cache and reads them from there.

@@ -26,10 +26,9 @@ KvScaleNames octet::findKvScales(q::StoredAttr stored) {
       if (found.empty())
         found = name;
       else if (names.problem.empty())
-        names.problem =
-            ("has both '" + found + "' and '" + name +
-             "' for its KV cache; one of the two spellings [W2]")
-                .str();
+        names.problem = ("has both '" + found + "' and '" + name +
+                         "' for its KV cache; one of the two spellings [W2]")
+                            .str();
     }
     return found;
   };
@@ -118,7 +117,8 @@ KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
     return decision;
   }
   std::optional<q::KvLayout> asked = q::symbolizeKvLayout(flag);
-  if (!asked) {
+  if (!asked || *asked == q::KvLayout::FP8DsMla ||
+      *asked == q::KvLayout::FP8Indexer) {
     decision.problem = "--kv-cache is " + quoteName(flag) +
                        ", the cache of grouped-query attention is auto, bf16, "
                        "f16, f32 or fp8_e4m3 [P7a]";

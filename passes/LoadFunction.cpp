@@ -103,10 +103,18 @@ Value LoadFunction::emitConstant(int64_t value) {
 
 void LoadFunction::emitStep(OpBuilder &builder, const LoadStep &step,
                             Value index) {
-  SmallVector<Value> values = step.emit(builder, index);
-  for (auto [value, slot] : llvm::zip_equal(values, step.slots))
-    q::StoreOp::create(builder, step.loc, value, slots[slot].symbol,
-                       slots[slot].indexed ? index : Value());
+  auto store = [&](OpBuilder &at, ArrayRef<Value> values, Value expert) {
+    for (auto [value, slot] : llvm::zip_equal(values, step.slots))
+      q::StoreOp::create(at, step.loc, value, slots[slot].symbol,
+                         slots[slot].indexed ? index : Value(), expert);
+  };
+  if (step.experts == 0)
+    return store(builder, step.emit(builder, index), Value());
+  auto loop = scf::ForOp::create(builder, step.loc, emitConstant(0),
+                                 emitConstant(step.experts), emitConstant(1));
+  OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
+  Value expert = loop.getInductionVar();
+  store(body, step.emitExpert(body, index, expert), expert);
 }
 
 /// Each step once for each layer of `layer`: in a loop, unless that is a
@@ -185,8 +193,8 @@ func::FuncOp LoadFunction::emit(ModuleOp module) {
   for (const Slot &slot : slots) {
     DenseI64ArrayAttr used;
     if (slot.indexed && int64_t(slot.used.size()) < slot.count)
-      used = builder.getDenseI64ArrayAttr(
-          llvm::to_vector_of<int64_t>(slot.used));
+      used =
+          builder.getDenseI64ArrayAttr(llvm::to_vector_of<int64_t>(slot.used));
     q::SlotOp::create(builder, module.getLoc(), slot.symbol, slot.count, used,
                       slot.type);
   }

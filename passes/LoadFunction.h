@@ -56,6 +56,12 @@ struct LoadStep {
   std::function<llvm::SmallVector<mlir::Value>(mlir::OpBuilder &,
                                                mlir::Value index)>
       emit;
+  /// Where there are experts the slots have them first, and this makes the
+  /// values of one, in a loop over `experts` of them (W5).
+  int64_t experts = 0;
+  std::function<llvm::SmallVector<mlir::Value>(
+      mlir::OpBuilder &, mlir::Value index, mlir::Value expert)>
+      emitExpert = {};
 };
 
 class LoadFunction {
@@ -71,6 +77,7 @@ public:
 
   const Steps &getSteps() const { return steps; }
   size_t getNumSlots() const { return slots.size(); }
+  llvm::StringRef getBase(unsigned slot) const { return slots[slot].base; }
 
   /// Refuses a step whose layers are unknown.
   mlir::LogicalResult verify() const;

@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Kernel/KernelOps.h"
 #include "lib/HostCode/HostLowering.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -30,6 +31,8 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/Passes.h"
+
+#include "llvm/ADT/MapVector.h"
 
 namespace octet {
 #define GEN_PASS_DEF_LOWERTOHOST
@@ -107,8 +110,27 @@ LogicalResult LowerToHost::convertToLLVM(ModuleOp module) {
   return applyFullConversion(module, target, std::move(patterns));
 }
 
+/// What select-kernels has marked ends here, with one error for all.
+static LogicalResult refuseUnwritten(ModuleOp module) {
+  llvm::MapVector<StringRef, StringRef> kernels; // and a module of each
+  module.walk([&](kernel::LaunchOp op) {
+    if (op.getUnwritten())
+      kernels.insert({op.getKernel(), op.getModule()});
+  });
+  if (kernels.empty())
+    return success();
+  InFlightDiagnostic diag = module.emitError() << "kernels that are not "
+                                                  "written yet: ";
+  llvm::interleaveComma(kernels, diag, [&](const auto &entry) {
+    diag << entry.first << " (" << entry.second << ")";
+  });
+  return diag << "; --compile-to plan-buffers goes as far as it can [C11]";
+}
+
 void LowerToHost::runOnOperation() {
   ModuleOp module = getOperation();
+  if (failed(refuseUnwritten(module)))
+    return signalPassFailure();
   if (failed(lowerToMixed(module)) || failed(convertToLLVM(module)))
     signalPassFailure();
 }

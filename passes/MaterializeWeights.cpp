@@ -49,13 +49,16 @@ using namespace octet;
 
 namespace {
 
-/// `layers.self_attn.o_proj` of `model.layers.{l}.self_attn.o_proj`; a bias
-/// and the like have their name behind it.
+/// `layers.self_attn.o_proj` of `model.layers.{l}.self_attn.o_proj`, and
+/// `layers.mlp.experts.down_proj` of
+/// `model.layers.{l}.mlp.experts.{e}.down_proj`; a bias and the like have their
+/// name behind it.
 std::string nameSlot(StringRef path, StringRef tensor) {
   path.consume_front("model.");
   std::string name = path.str();
-  if (size_t at = name.find("{l}."); at != std::string::npos)
-    name.erase(at, 4);
+  for (StringRef place : {"{l}.", "{e}."})
+    if (size_t at = name.find(place); at != std::string::npos)
+      name.erase(at, place.size());
   return tensor == "weight" ? name : name + "." + tensor.str();
 }
 
@@ -96,6 +99,11 @@ LogicalResult MaterializeWeights::planWeightOp(model::WeightOp op) {
         contract = linear.getContractAttr(), reader = linear;
     if (auto head = dyn_cast<model::LmHeadOp>(use.getOwner()))
       contract = head.getContractAttr(), reader = head;
+    if (auto experts = dyn_cast<model::ExpertsOp>(use.getOwner());
+        experts && op.getExperts())
+      contract = experts.getContractAttr(), reader = experts;
+    if (auto attention = dyn_cast<model::MlaAttentionOp>(use.getOwner()))
+      contract = attention.getContractAttr(), reader = attention;
   }
   WeightPlan plan = planWeight(op, contract);
   if (!plan.problem.empty()) {
@@ -105,12 +113,27 @@ LogicalResult MaterializeWeights::planWeightOp(model::WeightOp op) {
   }
   // A fused matrix has the name of its module, any other that of its tensor.
   model::LinearOp linear = getLinear(op);
-  bool isFused = op.getPaths().size() > 1 && linear;
-  StringRef path = isFused ? linear.getModule()
-                           : cast<StringAttr>(op.getPaths()[0]).getValue();
-  unsigned slot = load.addSlot(nameSlot(path, op.getName()), plan.type,
+  bool isFused = op.getPaths().size() > 1;
+  std::string path = isFused && linear
+                         ? linear.getModule().str()
+                         : cast<StringAttr>(op.getPaths()[0]).str();
+  if (isFused && isa<model::ExpertsOp>(reader))
+    path = (StringRef(path).rsplit('.').first + ".gate_up_proj").str();
+  int64_t experts = op.getExperts() ? int64_t(*op.getExperts()) : 0;
+  Type type = experts ? q::withExperts(plan.type, experts) : plan.type;
+  unsigned slot = load.addSlot(nameSlot(path, op.getName()), type,
                                op.getPathsAttr(), op.getLayer());
   Location loc = op.getLoc();
+  if (experts) {
+    LoadStep step{loc, op.getLayer(), {slot}, {}};
+    step.experts = experts;
+    step.emitExpert = [plan, loc](OpBuilder &builder, Value index,
+                                  Value expert) {
+      return SmallVector<Value>{emitWeight(builder, loc, plan, index, expert)};
+    };
+    load.addStep(op, std::move(step));
+    return reader == op ? success() : planInputScale(reader, op, contract);
+  }
   load.addStep(op, {loc,
                     op.getLayer(),
                     {slot},
@@ -145,9 +168,30 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
   }
   Type type = RankedTensorType::get({}, Float32Type::get(&getContext()));
   auto module = op->getAttrOfType<StringAttr>("module").getValue();
+  Location loc = op->getLoc();
+  if (auto experts = dyn_cast<model::ExpertsOp>(op)) {
+    // One a matrix of each expert, never over experts (W9).
+    bool isDown = weight.getResult() == experts.getDown();
+    int64_t count = *weight.getExperts();
+    LoadStep step{loc,
+                  weight.getLayer(),
+                  {load.addSlot(nameSlot(module, isDown ? "down_input_scale"
+                                                        : "input_scale"),
+                                q::withExperts(type, count),
+                                weight.getPathsAttr(), weight.getLayer())},
+                  {}};
+    step.experts = count;
+    step.emitExpert = [parts, loc](OpBuilder &builder, Value index,
+                                   Value expert) {
+      return SmallVector<Value>{
+          emitInputScale(builder, loc, parts, index, expert)};
+    };
+    // Gate and up come before down.
+    load.addStep(op, std::move(step));
+    return success();
+  }
   unsigned slot = load.addSlot(nameSlot(module, "input_scale"), type,
                                weight.getPathsAttr(), weight.getLayer());
-  Location loc = op->getLoc();
   load.addStep(op, {loc,
                     weight.getLayer(),
                     {slot},
@@ -244,29 +288,8 @@ LogicalResult MaterializeWeights::checkKvLayouts() {
          << q::stringifyKvLayout(layout) << " uses no scales [P7b]";
 }
 
-/// What this pass does not load yet: one error that lists it.
-/// TODO: falls with the loads of experts (W5) and of kv_b_proj (W12).
-static LogicalResult checkKnown(ModuleOp module) {
-  SmallVector<std::string> names;
-  Operation *first = nullptr;
-  module.walk([&](Operation *op) {
-    if (!isa<model::ExpertsOp, model::MlaAttentionOp>(op))
-      return;
-    if (!first)
-      first = op;
-    names.push_back(nameModule(op));
-  });
-  if (!first)
-    return success();
-  return first->emitError()
-         << joinNames(names)
-         << ": weights of experts and of latent attention are not loaded by "
-            "this version; --compile-to shard shows their methods and "
-            "contracts [W5]";
-}
-
 LogicalResult MaterializeWeights::plan() {
-  if (failed(checkKnown(getOperation())) || failed(checkKvLayouts()))
+  if (failed(checkKvLayouts()))
     return failure();
   bool failedAny = false;
   getOperation().walk([&](Operation *op) {
@@ -299,6 +322,17 @@ void MaterializeWeights::rewriteOps() {
       linear.getInputScaleMutable().assign(read(0));
     } else if (auto head = dyn_cast<model::LmHeadOp>(op)) {
       head.getInputScaleMutable().assign(read(0));
+    } else if (auto latent = dyn_cast<model::MlaAttentionOp>(op)) {
+      latent.getInputScaleMutable().assign(read(0));
+    } else if (auto experts = dyn_cast<model::ExpertsOp>(op)) {
+      for (const LoadStep &each : list) {
+        Value scale =
+            load.readSlot(builder, op->getLoc(), each.slots[0], each.layer);
+        bool isDown = load.getBase(each.slots[0]).ends_with("down_input_scale");
+        (isDown ? experts.getDownInputScaleMutable()
+                : experts.getInputScaleMutable())
+            .assign(scale);
+      }
     } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
       attention.getKScaleMutable().assign(read(0));
       attention.getVScaleMutable().assign(read(1));

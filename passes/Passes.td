@@ -159,13 +159,15 @@ def SelectKernels : Pass<"octet-select-kernels", "mlir::ModuleOp"> {
   let summary = "Choose a kernel of exactly the contract for each product and attention";
   let description = [{
     `model.linear`, `model.lm_head` and `model.attention` become `kernel.gemm` and `kernel.attention` with a kernel's name and its variants by
-    ranges of M (B3, B5). Never changes a number.
+    ranges of M (B3, B5); routing, experts, latent attention and the indexer become `kernel.launch`. A kernel that is known by its contract but not
+    written yet is marked so, and lower-to-host refuses it. Never changes a number.
     ```mlir
     %y = model.linear %q, %w {…} : …                                                   // before
     %y = kernel.gemm "cpu.fp8_block_gemm" %q, %w of %b tokens {…} : …                  // after
     ```
   }];
-  let statistics = [Statistic<"numKernels", "num-kernels", "Kernels chosen">];
+  let statistics = [Statistic<"numKernels", "num-kernels", "Kernels chosen">,
+                    Statistic<"numUnwritten", "num-unwritten", "Kernels among them that are not written">];
   let dependentDialects = ["octet::kernel::KernelDialect"];
 }
 

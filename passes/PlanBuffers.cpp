@@ -26,12 +26,14 @@
 
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "octet/Support/Checked.h"
 #include "passes/FrameLayout.h"
+#include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/RowDomain.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include <set>
 
 namespace octet {
 #define GEN_PASS_DEF_PLANBUFFERS
@@ -208,6 +210,11 @@ static void writeInto(Operation *op, ArrayRef<Value> outs) {
         b, loc, TypeRange(), gemm.getKernel(), gemm.getInput(),
         gemm.getWeight(), gemm.getBias(), outs[0], gemm.getBatch(),
         gemm.getDomain(), gemm.getModule(), gemm.getMaxM(), gemm.getVariants());
+  } else if (auto launch = dyn_cast<kernel::LaunchOp>(op)) {
+    made = kernel::LaunchOp::create(
+        b, loc, TypeRange(), launch.getKernel(), launch.getSource(),
+        launch.getInputs(), outs, launch.getBatch(), launch.getLayer(),
+        launch.getModule(), launch.getParams(), launch.getUnwritten());
   } else {
     auto attention = cast<kernel::AttentionOp>(op);
     made = kernel::AttentionOp::create(
@@ -303,8 +310,8 @@ void PlanBuffers::rewriteFunction(func::FuncOp function, const Ties &ties) {
       for (Value result : call.getResults())
         replace(result);
       calls.push_back(call);
-    } else if (isa<kernel::RowwiseOp, kernel::GemmOp, kernel::AttentionOp>(
-                   op)) {
+    } else if (isa<kernel::RowwiseOp, kernel::GemmOp, kernel::AttentionOp,
+                   kernel::LaunchOp>(op)) {
       SmallVector<Value> outs;
       for (Value result : op->getResults())
         outs.push_back(replace(result));
@@ -341,21 +348,22 @@ void PlanBuffers::addFacts(ModuleOp module) {
   if (auto info = module->getAttrOfType<DictionaryAttr>("model.info"))
     if (auto count = dyn_cast_or_null<IntegerAttr>(info.get("layers")))
       layers = count.getInt();
-  q::KvType cache;
-  bool isVariable = false;
-  DenseSet<int64_t> constants;
+  // Each kind of cache has a row a layer that uses it.
+  llvm::MapVector<q::KvType, std::set<int64_t>> caches;
   module.walk([&](q::KvCacheOp op) {
-    cache = op.getType();
-    if (auto layer = getConstantIntValue(op.getLayer()))
-      constants.insert(*layer);
-    else
-      isVariable = true;
+    SmallVector<LayerRun> runs = findLayers(op.getLayer());
+    if (runs.empty())
+      runs.push_back({0, layers});
+    for (const LayerRun &run : runs)
+      for (int64_t layer = run.begin; layer < run.end; ++layer)
+        caches[op.getType()].insert(layer);
   });
   int64_t kv = 0;
-  if (cache)
-    kv = checkedMul(cache.getBytesPerToken(),
-                    isVariable ? layers : int64_t(constants.size()))
-             .value_or(INT64_MAX);
+  for (const auto &[cache, users] : caches) {
+    int64_t bytes = checkedMul(cache.getBytesPerToken(), int64_t(users.size()))
+                        .value_or(INT64_MAX);
+    kv = checkedAdd(kv, bytes).value_or(INT64_MAX);
+  }
   Builder b(&getContext());
   module->setAttr("kernel.arena_bytes", b.getI64IntegerAttr(arena));
   module->setAttr(

@@ -27,8 +27,8 @@ kernel::Domain octet::getRowDomain(Value value) {
                    : kernel::Domain::Tokens;
       })
       .Case<model::RmsNormOp, model::LinearOp, model::SplitOp, model::RopeOp,
-            model::AddOp, model::SwigluOp, model::LmHeadOp, q::QuantizeOp,
-            q::DequantizeOp>(
+            model::AddOp, model::SwigluOp, model::LayerNormOp, model::LmHeadOp,
+            q::QuantizeOp, q::DequantizeOp>(
           [](auto rows) { return getRowDomain(rows->getOperand(0)); })
       .Default(kernel::Domain::Tokens);
 }

@@ -59,9 +59,10 @@ public:
   Value sum(Value x, int64_t parts);
   /// The inverse direction.
   Value broadcast(Value x, int64_t width);
-  Value rope(Value x, Value table, int64_t headDim, bool interleaved) {
-    return kernel::RopeOp::create(b, loc, x.getType(), x, table, headDim,
-                                  interleaved);
+  Value rope(Value x, Value table, model::RopeOp op) {
+    return kernel::RopeOp::create(b, loc, x.getType(), x, table,
+                                  op.getHeadDim(), op.getInterleaved(),
+                                  op.getOffset());
   }
   Value quantize(Value x, Value scale, bool ue8m0, Type type);
   /// `x` as a row of elements of `type`: rounded unless it is exact already.
@@ -198,6 +199,24 @@ static void convert(model::RmsNormOp op) {
   k.finish({k.round(y, op.getType())});
 }
 
+/// y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + bias (P5)
+static void convert(model::LayerNormOp op) {
+  RowKernel k(op, "layer_norm", getRowDomain(op.getInput()));
+  k.module(op.getModule());
+  Value x = k.read(op.getInput(), Access::Row);
+  Value w = k.read(op.getWeight(), Access::Uniform);
+  Value bias = k.read(op.getBias(), Access::Uniform);
+  int64_t width = rowWidth(op.getInput());
+  Value count = k.constant(float(width), 1);
+  Value mean = k.div(k.sum(x, 1), count);
+  Value centred = k.add(x, k.neg(k.broadcast(mean, width)));
+  Value variance = k.div(k.sum(k.mul(centred, centred), 1), count);
+  Value root =
+      k.sqrt(k.add(variance, k.constant(op.getEps().convertToFloat(), 1)));
+  Value normed = k.div(centred, k.broadcast(root, width));
+  k.finish({k.round(k.add(k.mul(normed, w), bias), op.getType())});
+}
+
 /// y = a + b (P2)
 static void convert(model::AddOp op) {
   RowKernel k(op, "add", getRowDomain(op.getLhs()));
@@ -217,18 +236,12 @@ static void convert(model::SwigluOp op) {
 }
 
 /// P6
-static FailureOr<bool> convert(model::RopeOp op) {
-  if (op.getOffset() != 0)
-    return op.emitError() << op.getModule() << ": rotates from value "
-                          << int64_t(op.getOffset())
-                          << " of a head on, row kernels rotate from 0 on [P6]";
+static void convert(model::RopeOp op) {
   RowKernel k(op, "rope", getRowDomain(op.getInput()));
   k.module(op.getModule());
   Value x = k.read(op.getInput(), Access::Row);
   Value table = k.read(op.getTable(), Access::Indexed, op.getPositions());
-  Value y = k.rope(x, table, op.getHeadDim(), op.getInterleaved());
-  k.finish({k.round(y, op.getType())});
-  return true;
+  k.finish({k.round(k.rope(x, table, op), op.getType())});
 }
 
 static void convert(model::SplitOp op) {
@@ -322,9 +335,10 @@ static void convert(model::OutputOp op) {
 FailureOr<bool> octet::convertToRowwise(Operation *op) {
   return TypeSwitch<Operation *, FailureOr<bool>>(op)
       .Case<model::EmbeddingOp, model::RmsNormOp, model::AddOp, model::SwigluOp,
-            model::SplitOp, model::SelectRowsOp, q::KvWriteOp>(
+            model::LayerNormOp, model::RopeOp, model::SplitOp,
+            model::SelectRowsOp, q::KvWriteOp>(
           [](auto row) { return convert(row), true; })
-      .Case<q::QuantizeOp, model::FieldOp, model::RopeOp>(
+      .Case<q::QuantizeOp, model::FieldOp>(
           [](auto row) { return convert(row); })
       .Case([](model::OutputOp output) { return convert(output), false; })
       .Case([](q::DequantizeOp dequantize) -> FailureOr<bool> {

@@ -195,6 +195,7 @@ private:
                            StringRef module,
                            std::optional<q::MethodAttr> method);
   LogicalResult selectAttention(model::AttentionOp op);
+  LogicalResult selectOther(Operation *op);
 };
 } // namespace
 
@@ -243,10 +244,6 @@ LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
     return op.emitError() << op.getModule()
                           << ": attention without a cache; "
                              "octet-insert-quantization gives it one [P7b]";
-  if (op.getSinks())
-    return op.emitError() << op.getModule()
-                          << ": cpu.paged_attention has no sinks, and no other "
-                             "attention is written yet [C11]";
   if (op.getQHeads() % op.getKvHeads())
     return op.emitError() << op.getModule() << ": " << op.getQHeads()
                           << " query heads over " << op.getKvHeads()
@@ -263,11 +260,92 @@ LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Kernels that are named and not written yet
+//===----------------------------------------------------------------------===//
+
+/// Experts by the contract of their weights (B3, B4, B7).
+static StringRef nameExperts(model::ExpertsOp op) {
+  q::ContractAttr contract = op.getContractAttr();
+  if (!contract || !contract.isQuantized())
+    return "cpu.experts";
+  if (!contract.quantizesActivation())
+    return "cpu.fp8_weight_only_experts";
+  switch (contract.getWeight().getKind()) {
+  case GranularityKind::Block:
+    return "cpu.fp8_block_experts";
+  case GranularityKind::PerChannel:
+    return "cpu.fp8_channel_experts";
+  case GranularityKind::PerTensor:
+    return "cpu.fp8_tensor_experts";
+  default:
+    return "";
+  }
+}
+
+/// The kernel of an operator that is no product and no plain attention; empty
+/// if there is none.
+static StringRef nameKernel(Operation *op) {
+  if (auto experts = dyn_cast<model::ExpertsOp>(op))
+    return nameExperts(experts);
+  if (auto latent = dyn_cast<model::MlaAttentionOp>(op))
+    return latent.getSelected() ? "cpu.sparse_mla_attention"
+                                : "cpu.mla_attention";
+  if (isa<model::MoeRouterOp>(op))
+    return "cpu.moe_router";
+  if (isa<model::IndexerOp>(op))
+    return "cpu.indexer";
+  if (isa<model::AttentionOp>(op))
+    return "cpu.paged_attention_with_sinks";
+  if (isa<model::AllReduceOp>(op))
+    return "cpu.all_reduce";
+  if (isa<model::AllGatherOp>(op))
+    return "cpu.all_gather";
+  return "";
+}
+
+LogicalResult SelectKernels::selectOther(Operation *op) {
+  auto module = op->getAttrOfType<StringAttr>("module");
+  StringRef kernel = nameKernel(op);
+  if (kernel.empty())
+    return op->emitError() << module.getValue()
+                           << ": no kernel of the CPU runs it [C11]";
+  Value batch = findBatch(op->getParentOfType<func::FuncOp>());
+  Value layer;
+  SmallVector<Value> inputs;
+  for (Value operand : op->getOperands()) {
+    if (isa<IndexType>(operand.getType()))
+      layer = operand;
+    else if (!isa<model::BatchType>(operand.getType()))
+      inputs.push_back(operand);
+  }
+  NamedAttrList params(op->getAttrDictionary());
+  for (StringRef name : {"module", "operandSegmentSizes", "resultSegmentSizes"})
+    params.erase(name);
+  remark::passed(op->getLoc(), remark::RemarkOpts::name("kernel").category(
+                                   "octet-select-kernels"))
+      << remark::add("{0}: needs {1}, which is not written yet [C11]",
+                     module.getValue(), kernel);
+  OpBuilder b(op);
+  auto launch = kernel::LaunchOp::create(
+      b, op->getLoc(), op->getResultTypes(), kernel,
+      op->getName().getStringRef(), inputs, ValueRange(), batch, layer,
+      module.getValue(), params.getDictionary(op->getContext()),
+      /*unwritten=*/true);
+  op->replaceAllUsesWith(launch);
+  op->erase();
+  ++numKernels;
+  ++numUnwritten;
+  return success();
+}
+
 void SelectKernels::runOnOperation() {
   SmallVector<Operation *> ops;
   getOperation().walk([&](Operation *op) {
     if (isa<model::LinearOp, model::LmHeadOp, model::AttentionOp,
-            model::TraceOp>(op))
+            model::TraceOp, model::MoeRouterOp, model::ExpertsOp,
+            model::MlaAttentionOp, model::IndexerOp, model::AllReduceOp,
+            model::AllGatherOp>(op))
       ops.push_back(op);
   });
   // Every product without a kernel is reported, not only the first.
@@ -281,16 +359,18 @@ void SelectKernels::runOnOperation() {
     } else if (auto head = dyn_cast<model::LmHeadOp>(op)) {
       selected = selectGemm(op, head.getInput(), head.getWeight(), Value(),
                             head.getModule(), head.getMethod());
-    } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
+    } else if (auto attention = dyn_cast<model::AttentionOp>(op);
+               attention && (!attention.getSinks() || !attention.getCache())) {
       selected = selectAttention(attention);
-    } else {
-      auto trace = cast<model::TraceOp>(op);
+    } else if (auto trace = dyn_cast<model::TraceOp>(op)) {
       OpBuilder b(op);
       kernel::TraceOp::create(b, op->getLoc(), trace.getName(),
                               trace.getIndex(), trace.getInput(),
                               findBatch(op->getParentOfType<func::FuncOp>()),
                               getRowDomain(trace.getInput()));
       op->erase();
+    } else {
+      selected = selectOther(op);
     }
     isGood &= succeeded(selected);
   }

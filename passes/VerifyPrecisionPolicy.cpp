@@ -53,6 +53,12 @@ constexpr PolicyRule kPolicy[] = {
     {"model.swiglu", "a gated activation is in the activation dtype", "P2"},
     {"model.split", "the parts of a row stay in its dtype", "P4"},
     {"model.select_rows", "rows for the logits stay in their dtype", "P16"},
+    {"model.layer_norm", "a norm and its weight are never quantised", "P5"},
+    {"model.moe_router", "a router decides in high precision", "P12"},
+    {"model.indexer", "what chooses keys is rounded by its cache alone", "P9"},
+    {"model.mla_attention", "attention reads q in the activation dtype", "P11"},
+    {"model.all_reduce", "a sum over ranks is never in FP8", "P15"},
+    {"model.all_gather", "logits are gathered as they are", "P16"},
     {"model.trace", "what is traced is in the activation dtype", "P2"},
     {"model.output", "the result is never quantised", "P16"},
 };
@@ -117,6 +123,10 @@ LogicalResult checkOperands(Operation *op, const PolicyRule &rule,
     auto packed = dyn_cast<q::TensorType>(operand.get().getType());
     if (isa<model::EmbeddingOp>(op) && packed && packed.isGguf())
       continue;
+    // kv_b_proj is a linear's weight inside its attention (W12).
+    if (auto attention = dyn_cast<model::MlaAttentionOp>(op);
+        attention && llvm::is_contained(attention.getKvB(), operand.get()))
+      continue;
     std::string how = describeFp8(operand.get(), module);
     if (!how.empty())
       return refuse(op, "operand " + Twine(operand.getOperandNumber()) + " " +
@@ -174,7 +184,7 @@ LogicalResult checkLmHead(model::LmHeadOp op, ModuleOp module) {
 LogicalResult checkQuantize(q::QuantizeOp op) {
   for (OpOperand &use : op.getResult().getUses()) {
     Operation *user = use.getOwner();
-    if (isa<model::LinearOp, model::LmHeadOp>(user) &&
+    if (isa<model::LinearOp, model::LmHeadOp, model::ExpertsOp>(user) &&
         use.getOperandNumber() == 0)
       continue;
     if (isa<q::DequantizeOp, q::UnpackOp>(user))

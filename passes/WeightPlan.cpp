@@ -115,10 +115,26 @@ static std::string planQuantize(StringRef subject, q::ContractAttr contract,
   return "";
 }
 
+/// The type of one expert.
+static Type dropExperts(Type type) {
+  if (auto quantized = dyn_cast<q::TensorType>(type))
+    return q::TensorType::get(
+        type.getContext(), quantized.getShape().drop_front(),
+        quantized.getElementType(), quantized.getGranularity(),
+        quantized.getScaleType(), quantized.getShards(), quantized.getOffset(),
+        quantized.getLayout());
+  auto plain = cast<RankedTensorType>(type);
+  return RankedTensorType::get(plain.getShape().drop_front(),
+                               plain.getElementType());
+}
+
 WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
   WeightPlan plan;
   plan.name = op.getNameAttr();
   plan.type = op.getResult().getType();
+  // Experts are loaded one by one (W5).
+  if (op.getExperts())
+    plan.type = dropExperts(plan.type);
   auto quantized = dyn_cast<q::TensorType>(plan.type);
   for (auto [path, entry] : llvm::zip_equal(op.getPaths(), op.getStored())) {
     auto pathAttr = cast<StringAttr>(path);
@@ -204,7 +220,7 @@ std::string octet::describeKvScales(q::StoredAttr stored) {
 //===----------------------------------------------------------------------===//
 
 Value octet::emitWeight(OpBuilder &builder, Location loc,
-                        const WeightPlan &plan, Value index) {
+                        const WeightPlan &plan, Value index, Value expert) {
   SmallVector<Value> values;
   for (const PartPlan &part : plan.parts) {
     IntegerAttr headRows;
@@ -212,7 +228,7 @@ Value octet::emitWeight(OpBuilder &builder, Location loc,
       headRows = builder.getI64IntegerAttr(part.headRows);
     Value value =
         q::LoadOp::create(builder, loc, part.type, part.path, index, plan.name,
-                          part.scale, part.scaleShape, headRows);
+                          part.scale, part.scaleShape, headRows, expert);
     if (isa<q::TensorType>(part.type))
       q::CheckScalesOp::create(builder, loc, value);
     if (plan.convertScales) {
@@ -248,14 +264,15 @@ Value octet::emitWeight(OpBuilder &builder, Location loc,
 }
 
 Value octet::emitInputScale(OpBuilder &builder, Location loc,
-                            ArrayRef<PartPlan> parts, Value index) {
+                            ArrayRef<PartPlan> parts, Value index,
+                            Value expert) {
   SmallVector<Value> values;
   for (const PartPlan &part : parts)
-    values.push_back(q::LoadOp::create(builder, loc, part.type, part.path,
-                                       index,
-                                       builder.getStringAttr("input_scale"),
-                                       /*scale=*/StringAttr(),
-                                       /*scale_shape=*/{}, /*head_rows=*/{}));
+    values.push_back(
+        q::LoadOp::create(builder, loc, part.type, part.path, index,
+                          builder.getStringAttr("input_scale"),
+                          /*scale=*/StringAttr(),
+                          /*scale_shape=*/{}, /*head_rows=*/{}, expert));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   return q::MaxOp::create(builder, loc, type, values);
 }
@@ -276,7 +293,8 @@ SmallVector<Value> octet::emitKvScales(OpBuilder &builder, Location loc,
     return q::LoadOp::create(builder, loc, stored.getTensor(name),
                              builder.getStringAttr(module), index,
                              builder.getStringAttr(last), StringAttr(),
-                             /*scale_shape=*/{}, /*head_rows=*/{});
+                             /*scale_shape=*/{}, /*head_rows=*/{},
+                             /*expert=*/Value());
   };
   KvScaleNames names = findKvScales(stored);
   Value k = load(names.k), v = load(names.v);

@@ -52,14 +52,16 @@ std::string describeInputScale(mlir::RankedTensorType type,
 /// What is wrong with the stored scales of an FP8 cache; empty if nothing is.
 std::string describeKvScales(q::StoredAttr stored);
 
-/// The operators of a plan that has no problem.
+/// The operators of a plan that has no problem. \param expert  null: of none.
 mlir::Value emitWeight(mlir::OpBuilder &builder, mlir::Location loc,
-                       const WeightPlan &plan, mlir::Value index);
+                       const WeightPlan &plan, mlir::Value index,
+                       mlir::Value expert = {});
 
 /// A static activation scale: the largest of the parts', as one F32 (W9). Also
 /// of one part, because q.max refuses what is no scale (W6).
 mlir::Value emitInputScale(mlir::OpBuilder &builder, mlir::Location loc,
-                           llvm::ArrayRef<PartPlan> parts, mlir::Value index);
+                           llvm::ArrayRef<PartPlan> parts, mlir::Value index,
+                           mlir::Value expert = {});
 
 /// Both scales of one layer's FP8 cache (P8) from what is stored below the
 /// attention's path.

@@ -114,16 +114,20 @@ OpFoldResult RoundOp::fold(FoldAdaptor) {
 
 /// A table of cosines and sines fits into each head of a row.
 static LogicalResult verifyRotation(Operation *op, int64_t width, int64_t table,
-                                    int64_t headDim) {
+                                    int64_t headDim, int64_t offset) {
   if (headDim < 1 || width % headDim != 0)
     return op->emitOpError()
            << "row of " << width << " values does not divide into heads of "
            << headDim;
-  if (table % 2 != 0 || table > headDim)
+  if (offset < 0 || offset >= headDim)
+    return op->emitOpError()
+           << "offset is " << offset << ", expected one of the head's "
+           << headDim << " values [P6]";
+  if (table % 2 != 0 || table > headDim - offset)
     return op->emitOpError() << "table rotates " << table
                              << " values of a head, expected an even number of "
                                 "at most "
-                             << headDim << " [P6]";
+                             << headDim - offset << " [P6]";
   return success();
 }
 
@@ -134,7 +138,7 @@ LogicalResult RopeOp::verify() {
     return emitOpError() << "result is " << getResult().getType()
                          << ", expected " << getInput().getType();
   return verifyRotation(*this, getWidth(getInput()), getWidth(getTable()),
-                        getHeadDim());
+                        getHeadDim(), getOffset());
 }
 
 //===----------------------------------------------------------------------===//
@@ -190,6 +194,17 @@ static LogicalResult verifyOperandPair(GemmOp op, Type x, Type w) {
   if (!good)
     return op.emitOpError() << "input is " << qx << ", the weight is " << qw
                             << "; their scales do not go together [N6]";
+  return success();
+}
+
+LogicalResult LaunchOp::verify() {
+  if (getKernel().empty())
+    return emitOpError() << "the kernel's name is empty";
+  if (getResults().empty() == getOuts().empty())
+    return emitOpError() << (getOuts().empty()
+                                 ? "has neither results nor destinations"
+                                 : "has results and destinations")
+                         << ", expected one or the other";
   return success();
 }
 

@@ -154,14 +154,14 @@ def Kernel_RoundOp : Kernel_Op<"round", [Pure, SameOperandsAndResultType]> {
 def Kernel_RopeOp : Kernel_Op<"rope", [Pure]> {
   let summary = "Rotate pairs of a row's heads";
   let description = [{
-    In each head of `head_dim` elements, pair i of the first 2 * half becomes `(a c - b s, b c + a s)` with c, s element i of the table's cosines
+    In each head of `head_dim` elements, pair i of the 2 * half from `offset` on becomes `(a c - b s, b c + a s)` with c, s element i of the table's cosines
     and sines; pairs are (i, i + half), or (2i, 2i + 1) with `interleaved`. The rest of the head is unchanged (P6).
 
     ```mlir
     %y = kernel.rope %x, %t head_dim 64 : tensor<384xf32>, tensor<64xf32> -> tensor<384xf32>
     ```
   }];
-  let arguments = (ins Kernel_Row:$input, Kernel_Row:$table, I64Attr:$head_dim, UnitAttr:$interleaved);
+  let arguments = (ins Kernel_Row:$input, Kernel_Row:$table, I64Attr:$head_dim, UnitAttr:$interleaved, DefaultValuedAttr<I64Attr, "0">:$offset);
   let results = (outs Kernel_Row:$result);
   let assemblyFormat = "$input `,` $table `head_dim` $head_dim (`interleaved` $interleaved^)? attr-dict `:` type($input) `,` type($table) `->` type($result)";
   let hasVerifier = 1;
@@ -209,6 +209,28 @@ def Kernel_AttentionOp : Kernel_Op<"attention", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $kernel $q `,` $cache (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)? (`into` $out^ `:` qualified(type($out)))?
     `of` $batch `[` $layer `]` attr-dict `:` type($q) `,` qualified(type($cache)) (`->` type($result)^)?
+  }];
+  let hasVerifier = 1;
+}
+
+def Kernel_LaunchOp : Kernel_Op<"launch", [AttrSizedOperandSegments]> {
+  let summary = "Another operator by a named kernel";
+  let description = [{
+    Routing, experts, latent attention, the indexer and collectives by `kernel`; `source` is the operator of `model` whose operands `inputs` are, in its
+    order, and `params` are its constants. A cache among the inputs is written and read. `unwritten` marks a kernel that is in the table of
+    contracts but not in this version: plan-buffers still plans it, and nothing is compiled of it.
+
+    ```mlir
+    %y = kernel.launch "cpu.mla_attention" "model.mla_attention"(%q, %c, %w) of %b[%l] {module = "a", params = {heads = 4 : i64}, unwritten}
+        : (tensor<?x384xbf16>, tensor<?x64xbf16>, tensor<512x64xbf16>) -> tensor<?x256xbf16>
+    ```
+  }];
+  let arguments = (ins StrAttr:$kernel, StrAttr:$source, Variadic<AnyType>:$inputs, Variadic<Kernel_BufferType>:$outs, Model_BatchType:$batch, Optional<Index>:$layer,
+                       StrAttr:$module, DictionaryAttr:$params, UnitAttr:$unwritten);
+  let results = (outs Variadic<Kernel_Operand>:$results);
+  let assemblyFormat = [{
+    $kernel $source `(` $inputs `)` (`into` `(` $outs^ `:` qualified(type($outs)) `)`)? `of` $batch (`[` $layer^ `]`)? attr-dict
+    `:` `(` type($inputs) `)` (`->` type($results)^)?
   }];
   let hasVerifier = 1;
 }

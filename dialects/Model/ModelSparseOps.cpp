@@ -220,22 +220,26 @@ LogicalResult MlaAttentionOp::verify() {
     return failure();
   if (bool(getLatent()) != bool(getKRope()))
     return emitOpError() << "has only one of latent and k_rope";
-  if (bool(getLatent()) == bool(getCache()))
-    return emitOpError() << (getCache() ? "has a latent and a cache"
-                                        : "has neither a latent nor a cache")
-                         << ", expected one or the other [P7]";
+  if (!getLatent())
+    return emitOpError() << "has no latent [P7]";
+  if (getCache()) {
+    q::KvType cache = getCache().getType();
+    if (cache.getRope() != int64_t(getRopeDim()) ||
+        cache.getDim() != int64_t(getRank()))
+      return emitOpError() << "writes " << int64_t(getRank()) << " + "
+                           << int64_t(getRopeDim()) << " values a token, the "
+                           << "cache is " << cache << " [P7]";
+  }
   if (getSelected()) {
     RankedTensorType rows = plainType(getSelected());
     if (rows.getRank() != 2 || !rows.getElementType().isInteger(32))
       return emitOpError() << "selected is " << rows
                            << ", expected [rows, top_k] in i32 [P9]";
   }
-  if (getLatent())
-    return failure(failed(verifyWidth(*this, "latent", plainType(getLatent()),
-                                      getRank(), "P11")) ||
-                   failed(verifyWidth(*this, "k_rope", plainType(getKRope()),
-                                      getRopeDim(), "P11")));
-  return success();
+  return failure(failed(verifyWidth(*this, "latent", plainType(getLatent()),
+                                    getRank(), "P11")) ||
+                 failed(verifyWidth(*this, "k_rope", plainType(getKRope()),
+                                    getRopeDim(), "P11")));
 }
 
 LogicalResult LayerNormOp::verify() {
@@ -269,12 +273,12 @@ LogicalResult IndexerOp::verify() {
       failed(
           verifyWidth(*this, "weights", plainType(getWeights()), heads, "P9")))
     return failure();
-  if (bool(getK()) == bool(getCache()))
-    return emitOpError() << (getCache() ? "has k and a cache"
-                                        : "has neither k nor a cache")
-                         << ", expected one or the other [P9]";
-  if (getK() && failed(verifyWidth(*this, "k", plainType(getK()), dim, "P9")))
+  if (failed(verifyWidth(*this, "k", plainType(getK()), dim, "P9")))
     return failure();
+  if (getCache() && (getCache().getType().getRope() != 0 ||
+                     getCache().getType().getDim() != dim))
+    return emitOpError() << "writes keys of " << dim << ", the cache is "
+                         << getCache().getType() << " [P9]";
   RankedTensorType rows = plainType(getRows());
   if (rows.getRank() != 2 || rows.getDimSize(1) != topK ||
       !rows.getElementType().isInteger(32))

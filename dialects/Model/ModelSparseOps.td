@@ -94,8 +94,8 @@ def Model_MlaAttentionOp : Model_Op<"mla_attention", [AttrSizedOperandSegments]>
     y = round(p) v                                                                       (P11)
     ```
     Shapes: q `[T, heads * (nope_dim + rope_dim)]`, a head's rotated part last; latent (normed) `[T, rank]`, k_rope (rotated) `[T, rope_dim]`; selected
-    `[T, top_k]` rows of the sequence, -1 for none; y `[T, heads * value_dim]`. After insert-quantization latent and k_rope are gone, and `cache` is the layer's
-    `!q.kv` (P7). `module` is the path of the attention; `method` and `contract` are those of kv_b.
+    `[T, top_k]` rows of the sequence, -1 for none; y `[T, heads * value_dim]`. Since insert-quantization `cache` is the layer's `!q.kv`, to which latent and
+    k_rope are written first, in its layout (P7). `module` is the path of the attention; `method` and `contract` are those of kv_b.
 
     ```mlir
     %y = model.mla_attention %q, %c, %r : tensor<?x64xbf16>, tensor<?x32xbf16> kv_b(%w : tensor<512x64xbf16>) of %b[%l]
@@ -131,26 +131,26 @@ def Model_LayerNormOp : Model_Op<"layer_norm", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Model_IndexerOp : Model_Op<"indexer", [AttrSizedOperandSegments]> {
+def Model_IndexerOp : Model_Op<"indexer", []> {
   let summary = "The keys that sparse attention reads";
   let description = [{
     ```
     score(s, t) = sum over heads h of w[s, h] * scale * relu(q[s, h] k[t])           (P9)
     ```
     and the `top_k` keys of the largest scores among 0 .. position, ties to the lower position; all of them if there are no more, then -1. `scale` holds
-    the softmax scale and that of the heads. Shapes: q `[T, heads * head_dim]`, k `[T, head_dim]`, w `[T, heads]`, rows `[T, top_k]`. After
-    insert-quantization k is gone and `cache` is the layer's `!q.kv` of keys, whose layout says how q and k are rounded.
+    the softmax scale and that of the heads. Shapes: q `[T, heads * head_dim]`, k `[T, head_dim]`, w `[T, heads]`, rows `[T, top_k]`. Since
+    insert-quantization `cache` is the layer's `!q.kv` of keys, to which k is written first; its layout says how q and k are rounded.
 
     ```mlir
     %r = model.indexer %q, %k : tensor<?x128xbf16> weights(%w : tensor<?x2xf32>) of %b[%l] {heads = 2 : i64, head_dim = 128 : i64, top_k = 8 : i64, scale = 0.0625 : f32,
         module = "model.layers.{l}.self_attn.indexer"} : tensor<?x256xbf16> -> tensor<?x8xi32>
     ```
   }];
-  let arguments = (ins Model_Plain:$q, Optional<Model_Plain>:$k, Optional<Q_KvType>:$cache, Model_Plain:$weights, Model_BatchType:$batch, Index:$layer,
+  let arguments = (ins Model_Plain:$q, Model_Plain:$k, Optional<Q_KvType>:$cache, Model_Plain:$weights, Model_BatchType:$batch, Index:$layer,
                        I64Attr:$heads, I64Attr:$head_dim, I64Attr:$top_k, F32Attr:$scale, StrAttr:$module);
   let results = (outs AnyRankedTensor:$rows);
   let assemblyFormat = [{
-    $q (`,` $k^ `:` type($k))? (`cache` `(` $cache^ `:` qualified(type($cache)) `)`)? `weights` `(` $weights `:` type($weights) `)`
+    $q `,` $k `:` type($k) (`cache` `(` $cache^ `:` qualified(type($cache)) `)`)? `weights` `(` $weights `:` type($weights) `)`
     `of` $batch `[` $layer `]` attr-dict `:` type($q) `->` type($rows)
   }];
   let hasVerifier = 1;

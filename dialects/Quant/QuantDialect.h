@@ -40,6 +40,9 @@ bool isStorageType(mlir::Type type);
 /// A type that scales may have: f32, bf16, f16 or f8E8M0FNU (W1, N4).
 bool isScaleType(mlir::Type type);
 
+/// The type of `experts` tensors of that type, experts first (W5).
+mlir::Type withExperts(mlir::Type type, int64_t experts);
+
 /// The module path is not empty, and has `{l}` exactly if there is an index.
 mlir::LogicalResult verifyModulePath(mlir::Operation *op, llvm::StringRef path,
                                      bool hasIndex);

@@ -184,8 +184,22 @@ LogicalResult WeightOp::verifySymbolUses(SymbolTableCollection &tables) {
 }
 
 LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
-  return verifySlotUse(*this, getSlotAttr(), getValue().getType(), getIndex(),
-                       tables);
+  Type type = getValue().getType();
+  if (!getExpert())
+    return verifySlotUse(*this, getSlotAttr(), type, getIndex(), tables);
+  // The slot has one more dimension, as many as there are experts.
+  auto slot = tables.lookupNearestSymbolFrom<SlotOp>(*this, getSlotAttr());
+  int64_t experts = 0;
+  if (slot) {
+    Type whole = slot.getType();
+    if (auto quantized = dyn_cast<TensorType>(whole))
+      experts = quantized.getShape()[0];
+    else if (auto plain = dyn_cast<RankedTensorType>(whole);
+             plain && plain.getRank() > 0)
+      experts = plain.getDimSize(0);
+  }
+  return verifySlotUse(*this, getSlotAttr(), withExperts(type, experts),
+                       getIndex(), tables);
 }
 
 //===----------------------------------------------------------------------===//
@@ -206,6 +220,10 @@ LogicalResult octet::q::verifyModulePath(Operation *op, StringRef path,
 LogicalResult LoadOp::verify() {
   if (failed(verifyModulePath(*this, getPath(), bool(getIndex()))))
     return failure();
+  if (getPath().contains("{e}") != bool(getExpert()))
+    return emitOpError() << "path " << quoteName(getPath())
+                         << (getExpert() ? " has no {e} for the expert"
+                                         : " has a {e} and no expert");
   Type type = getResult().getType();
   if (!isStaticType(type))
     return emitOpError() << "result is " << type

@@ -129,21 +129,24 @@ def Q_WeightOp : Q_Op<"weight", [Pure, DeclareOpInterfaceMethods<SymbolUserOpInt
   let assemblyFormat = "$slot (`[` $index^ `]`)? attr-dict `:` type($result)";
 }
 
-def Q_StoreOp : Q_Op<"store", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+def Q_StoreOp : Q_Op<"store", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Fill a weight's slot";
   let description = [{
+    With `expert` the value is one of those that the slot's first dimension counts (W5).
+
     ```mlir
     q.store %w, @layers.self_attn.o_proj[%l] : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
+    q.store %d, @layers.mlp.experts.down_proj[%l] expert(%e) : tensor<256x192xbf16>
     ```
   }];
-  let arguments = (ins Q_AnyTensor:$value, FlatSymbolRefAttr:$slot, Optional<Index>:$index);
-  let assemblyFormat = "$value `,` $slot (`[` $index^ `]`)? attr-dict `:` type($value)";
+  let arguments = (ins Q_AnyTensor:$value, FlatSymbolRefAttr:$slot, Optional<Index>:$index, Optional<Index>:$expert);
+  let assemblyFormat = "$value `,` $slot (`[` $index^ `]`)? (`expert` `(` $expert^ `)`)? attr-dict `:` type($value)";
 }
 
-def Q_LoadOp : Q_Op<"load", []> {
+def Q_LoadOp : Q_Op<"load", [AttrSizedOperandSegments]> {
   let summary = "A tensor of the checkpoint, with its scales";
   let description = [{
-    `path` is a module path in which `{l}` stands for the index operand; `weight` is the last component of the tensor's name and `scale` that of
+    `path` is a module path in which `{l}` stands for the index operand and `{e}` for `expert`; `weight` is the last component of the tensor's name and `scale` that of
     its scale (W2), present exactly if the result is quantised and does not hold its scales itself (`layout = gguf`). The result has the types that
     are stored; elements in blocks that no kernel reads (GGUF's Q4_K) are f32. `head_rows` undoes the file's order of the rows of a head: row 2 i + j of
     it is row j * head_rows / 2 + i (W16). A scale that is stored in another shape of
@@ -157,9 +160,9 @@ def Q_LoadOp : Q_Op<"load", []> {
     ```
   }];
   let arguments = (ins StrAttr:$path, Optional<Index>:$index, StrAttr:$weight, OptionalAttr<StrAttr>:$scale,
-                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape, OptionalAttr<I64Attr>:$head_rows);
+                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape, OptionalAttr<I64Attr>:$head_rows, Optional<Index>:$expert);
   let results = (outs Q_AnyTensor:$result);
-  let assemblyFormat = "$path (`[` $index^ `]`)? `weight` $weight (`scale` $scale^)? (`head_rows` $head_rows^)? attr-dict `:` type($result)";
+  let assemblyFormat = "$path (`[` $index^ `]`)? (`expert` `(` $expert^ `)`)? `weight` $weight (`scale` $scale^)? (`head_rows` $head_rows^)? attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

@@ -432,6 +432,21 @@ void q::TensorType::print(AsmPrinter &printer) const {
 // KvType
 //===----------------------------------------------------------------------===//
 
+Type octet::q::withExperts(Type type, int64_t experts) {
+  if (auto quantized = dyn_cast<TensorType>(type)) {
+    SmallVector<int64_t> shape{experts};
+    llvm::append_range(shape, quantized.getShape());
+    return TensorType::get(type.getContext(), shape, quantized.getElementType(),
+                           quantized.getGranularity(), quantized.getScaleType(),
+                           quantized.getShards(), quantized.getOffset(),
+                           quantized.getLayout());
+  }
+  auto plain = cast<RankedTensorType>(type);
+  SmallVector<int64_t> shape{experts};
+  llvm::append_range(shape, plain.getShape());
+  return RankedTensorType::get(shape, plain.getElementType());
+}
+
 Type KvType::getElementType() const {
   MLIRContext *context = getContext();
   switch (getLayout()) {
@@ -442,18 +457,26 @@ Type KvType::getElementType() const {
   case KvLayout::F16:
     return Float16Type::get(context);
   case KvLayout::FP8E4M3:
+  case KvLayout::FP8DsMla:
+  case KvLayout::FP8Indexer:
     return Float8E4M3FNType::get(context);
   }
   llvm_unreachable("all layouts are above");
 }
 
 int64_t KvType::getBytesPerToken() const {
+  constexpr int64_t kGroup = 128, kScaleBytes = 4, kRopeBytes = 2;
+  if (getLayout() == KvLayout::FP8DsMla || getLayout() == KvLayout::FP8Indexer)
+    return getDim() + kScaleBytes * cdiv(getDim(), kGroup) +
+           kRopeBytes * getRope();
+  if (isLatent())
+    return (getDim() + getRope()) * q::getElementBytes(getElementType());
   return 2 * getHeads() * getDim() * q::getElementBytes(getElementType());
 }
 
 LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError,
                              KvLayout layout, int64_t page, int64_t heads,
-                             int64_t dim) {
+                             int64_t dim, int64_t rope) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     if (value <= 0)
       return emitError() << name << " is " << value
@@ -463,6 +486,21 @@ LogicalResult KvType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(positive("page", page)) || failed(positive("heads", heads)) ||
       failed(positive("dim", dim)))
     return failure();
+  if (rope < -1)
+    return emitError() << "rope is " << rope << ", expected at least 0 [P7]";
+  if (rope >= 0 && heads != 1)
+    return emitError() << "heads is " << heads
+                       << ", a vector a token has 1 [P7]";
+  bool needsRope = layout == KvLayout::FP8DsMla;
+  bool isIndexer = layout == KvLayout::FP8Indexer;
+  if ((needsRope && rope < 1) || (isIndexer && rope != 0))
+    return emitError() << "rope is " << rope << ", "
+                       << stringifyKvLayout(layout) << " has "
+                       << (needsRope ? "a rotated part [P7]" : "0 [P9]");
+  if (rope >= 0 && !checkedAdd(dim, rope))
+    return emitError() << "a token has more values than an int64_t counts [P7]";
+  if (rope >= 0)
+    dim += rope;
   // Keys and values of at most 4 bytes an element.
   int64_t sides[] = {page, heads, dim, 2 * 4};
   if (!checkedProduct(sides))

@@ -55,6 +55,8 @@ def Q_KvLayout : Q_Enum<"KvLayout", "layout of a KV cache", [
   I32EnumAttrCase<"BF16", 1, "bf16">,
   I32EnumAttrCase<"F16", 2, "f16">,
   I32EnumAttrCase<"FP8E4M3", 3, "fp8_e4m3">,
+  I32EnumAttrCase<"FP8DsMla", 4, "fp8_ds_mla">,
+  I32EnumAttrCase<"FP8Indexer", 5, "fp8_indexer">,
 ]>;
 
 //===----------------------------------------------------------------------===//
@@ -174,20 +176,31 @@ def Q_KvType : Q_Type<"Kv", "kv"> {
   let summary = "paged KV cache of one layer";
   let description = [{
     ```
-    kv ::= `!q.kv` `<` (`f32` | `bf16` | `f16` | `fp8_e4m3`) `,` `page` `=` int `,` `heads` `=` int `,` `dim` `=` int `>`
+    kv ::= `!q.kv` `<` (`f32` | `bf16` | `f16` | `fp8_e4m3` | `fp8_ds_mla` | `fp8_indexer`) `,` `page` `=` int `,` `heads` `=` int `,` `dim` `=` int (`,` `rope` `=` int)? `>`
     ```
     Keys and values of one layer in pages of `page` tokens: `[pages, page, heads, dim]` each. `fp8_e4m3` holds
     `e4m3(k / k_scale)` and `e4m3(v / v_scale)` (P7a). The layout is part of the type: an attention that reads another does not verify (P7).
 
-    Right: `!q.kv<bf16, page = 64, heads = 2, dim = 64>`. Wrong: `page = 0`.
+    With `rope` a token has one vector of `dim + rope` values in place of keys and values: the latent and the rotated key of latent attention, or
+    with `rope = 0` the key of an indexer. `fp8_ds_mla` has the latent in E4M3 with an F32 scale for each 128 and the rotated key in BF16: 512 + 16 + 128
+    = 656 bytes (P7); `fp8_indexer` a key of 128 in E4M3 with its F32 scale: 132 bytes (P9).
+
+    Right: `!q.kv<bf16, page = 64, heads = 2, dim = 64>`, `!q.kv<fp8_ds_mla, page = 64, heads = 1, dim = 512, rope = 64>`. Wrong: `page = 0`; `fp8_ds_mla` without `rope`.
   }];
-  let parameters = (ins "::octet::q::KvLayout":$layout, "int64_t":$page, "int64_t":$heads, "int64_t":$dim);
-  let assemblyFormat = "`<` $layout `,` `page` `=` $page `,` `heads` `=` $heads `,` `dim` `=` $dim `>`";
+  let parameters = (ins "::octet::q::KvLayout":$layout, "int64_t":$page, "int64_t":$heads, "int64_t":$dim, DefaultValuedParameter<"int64_t", "-1">:$rope);
+  let builders = [
+    TypeBuilder<(ins "::octet::q::KvLayout":$layout, "int64_t":$page, "int64_t":$heads, "int64_t":$dim), [{
+      return Base::get($_ctxt, layout, page, heads, dim, -1);
+    }]>
+  ];
+  let assemblyFormat = "`<` $layout `,` `page` `=` $page `,` `heads` `=` $heads `,` `dim` `=` $dim (`,` `rope` `=` $rope^)? `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// The element type in the cache: f32, bf16, f16 or f8E4M3FN.
     ::mlir::Type getElementType() const;
-    /// Bytes of one token: keys and values of all heads.
+    /// One vector a token in place of keys and values.
+    bool isLatent() const { return getRope() >= 0; }
+    /// Bytes of one token: keys and values of all heads, or its vector.
     int64_t getBytesPerToken() const;
   }];
 }

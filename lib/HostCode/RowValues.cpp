@@ -137,6 +137,7 @@ Value RowEmitter::gather(Value value, Position p, int64_t lanes, int64_t unit) {
 Value RowEmitter::ropeAt(kernel::RopeOp rope, Position p, int64_t lanes) {
   int64_t half = RowPlan::widthOf(rope.getTable()) / 2;
   int64_t unit = std::gcd(half, static_cast<int64_t>(rope.getHeadDim()));
+  unit = std::gcd(unit, static_cast<int64_t>(rope.getOffset()));
   bool contiguous = !rope.getInterleaved() && p.staysInside(unit, lanes);
   if (lanes == 1 || contiguous)
     return ropeChunk(rope, p, lanes);
@@ -158,7 +159,10 @@ Value RowEmitter::ropeChunk(kernel::RopeOp rope, Position p, int64_t lanes) {
     return arith::CmpIOp::create(b, arith::CmpIPredicate::ult, x, i64(bound));
   };
   Value index = indexOf(p);
+  // What stands before the rotated part wraps to a large number.
   Value inHead = arith::RemUIOp::create(b, index, i64(headDim));
+  if (int64_t offset = rope.getOffset())
+    inHead = add(inHead, i64(-offset));
   Value isRotated = less(inHead, 2 * half);
   Value isFirst, toPartner, pair;
   if (rope.getInterleaved()) {

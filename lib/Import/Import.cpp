@@ -125,8 +125,9 @@ Status Importer::readOptions() {
   }
   OCTET_TRY(checkWord("--activation-quant", options.activationQuant,
                       {"auto", "off"}));
-  OCTET_TRY(checkWord("--kv-cache", options.kvCache,
-                      {"auto", "bf16", "f16", "f32", "fp8_e4m3"}));
+  OCTET_TRY(
+      checkWord("--kv-cache", options.kvCache,
+                {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}));
   for (auto [flag, value] :
        {std::pair("--tp", options.tp), std::pair("--ep", options.ep),
         std::pair("--dp", options.dp)})

@@ -1,4 +1,4 @@
-// RUN: octet-opt %s -split-input-file -verify-diagnostics -octet-resolve-quant-methods -octet-fuse-projections -octet-shard -octet-materialize-weights
+// RUN: octet-opt %s -split-input-file -verify-diagnostics -octet-resolve-quant-methods -octet-fuse-projections -octet-shard
 
 // A scale is missing for the matrices of every expert (W6).
 module attributes {
@@ -117,26 +117,6 @@ module attributes {
     %r = model.field input of %b : tensor<?x32xbf16>
     %w = model.weight ["a.kv_b_proj"] "weight" stored [#q.stored<{weight = tensor<512x128xbf16>}, "">] : tensor<512x128xbf16>
     // expected-error @+1 {{a: 4 heads and 4 KV heads over tp=3: heads are split evenly; tp=1, 2 or 4 would work [W3b]}}
-    %y = model.mla_attention %q, %c, %r : tensor<?x128xbf16>, tensor<?x32xbf16> kv_b(%w : tensor<512x128xbf16>) of %b[%l]
-      {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 32 : i64, value_dim = 64 : i64, rank = 128 : i64, scale = 0.1 : f32, module = "a"} : tensor<?x384xbf16> -> tensor<?x256xbf16>
-    model.output %y to %b : tensor<?x256xbf16>
-    return
-  }
-}
-
-// -----
-
-// What the load function does not know yet is one error.
-module attributes {
-  model.settings = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
-    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>} {
-  func.func @step(%b: !model.batch) {
-    %l = arith.constant 0 : index
-    %q = model.field input of %b : tensor<?x384xbf16>
-    %c = model.field input of %b : tensor<?x128xbf16>
-    %r = model.field input of %b : tensor<?x32xbf16>
-    %w = model.weight ["a.kv_b_proj"] "weight" stored [#q.stored<{weight = tensor<512x128xbf16>}, "">] : tensor<512x128xbf16>
-    // expected-error @+1 {{a: weights of experts and of latent attention are not loaded by this version; --compile-to shard shows their methods and contracts [W5]}}
     %y = model.mla_attention %q, %c, %r : tensor<?x128xbf16>, tensor<?x32xbf16> kv_b(%w : tensor<512x128xbf16>) of %b[%l]
       {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 32 : i64, value_dim = 64 : i64, rank = 128 : i64, scale = 0.1 : f32, module = "a"} : tensor<?x384xbf16> -> tensor<?x256xbf16>
     model.output %y to %b : tensor<?x256xbf16>

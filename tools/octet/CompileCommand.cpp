@@ -46,12 +46,11 @@ void addCompileCommand(CLI::App &app, Action &action) {
       ->required();
   verb->add_option("-o,--output", o->output,
                    "File to write; text goes to stdout without it");
-  const std::map<std::string, EmitKind> kinds = {
-      {"ir", EmitKind::IR},
-      {"llvm", EmitKind::LLVM},
-      {"obj", EmitKind::Object},
-      {"program", EmitKind::Program},
-      {"exe", EmitKind::Exe}};
+  const std::map<std::string, EmitKind> kinds = {{"ir", EmitKind::IR},
+                                                 {"llvm", EmitKind::LLVM},
+                                                 {"obj", EmitKind::Object},
+                                                 {"program", EmitKind::Program},
+                                                 {"exe", EmitKind::Exe}};
   verb->add_option("--emit", o->emit,
                    "What to write: ir, llvm, obj, program (the payload, for "
                    "octet-run) or exe [exe]")
@@ -78,9 +77,10 @@ void addCompileCommand(CLI::App &app, Action &action) {
       ->group(model);
   verb->add_option("--kv-cache", i.kvCache,
                    "Layout of the KV cache: auto (what the checkpoint "
-                   "declares, else the activation dtype), bf16, f16, f32 or "
-                   "fp8_e4m3 [auto]")
-      ->check(CLI::IsMember({"auto", "bf16", "f16", "f32", "fp8_e4m3"}))
+                   "declares, else the activation dtype), bf16, f16, f32, "
+                   "fp8_e4m3 or, for latent attention, fp8_ds_mla [auto]")
+      ->check(CLI::IsMember(
+          {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}))
       ->group(model);
   verb->add_option("--quantization", i.quantization,
                    "Method to read the checkpoint with; fp8 quantises a BF16 "

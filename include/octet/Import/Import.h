@@ -28,8 +28,9 @@ struct ImportOptions {
   std::string dtype;          ///< `bf16`, `f16`, `f32`; empty: the config's
   std::string quantization;   ///< a method named by the user (C3), or empty
   std::string activationQuant = "auto"; ///< `auto` or `off`
-  std::string kvCache = "auto"; ///< `auto`, `bf16`, `f16`, `f32`, `fp8_e4m3`
-  std::string extract;          ///< a module path, or empty for the model
+  /// `auto`, `bf16`, `f16`, `f32`, `fp8_e4m3`, `fp8_ds_mla`
+  std::string kvCache = "auto";
+  std::string extract; ///< a module path, or empty for the model
   int64_t tp = 1, ep = 1, dp = 1;
   std::optional<int64_t> maxContext;    ///< in tokens
   std::optional<int64_t> maxSeqs;       ///< sequences at once

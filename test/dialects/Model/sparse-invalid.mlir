@@ -105,7 +105,7 @@ func.func @w12_kv_b(%b: !model.batch, %l: index, %q: tensor<?x384xbf16>, %c: ten
 // -----
 
 func.func @p7_no_latent(%b: !model.batch, %l: index, %q: tensor<?x384xbf16>, %c: tensor<?x64xbf16>, %r: tensor<?x32xbf16>, %w: tensor<512x64xbf16>) {
-  // expected-error @+1 {{'model.mla_attention' op has neither a latent nor a cache, expected one or the other [P7]}}
+  // expected-error @+1 {{'model.mla_attention' op has no latent [P7]}}
   %y = model.mla_attention %q kv_b(%w : tensor<512x64xbf16>) of %b[%l] {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 32 : i64, value_dim = 64 : i64, rank = 64 : i64, scale = 0.1 : f32, module = "a"} : tensor<?x384xbf16> -> tensor<?x256xbf16>
   return
 }

@@ -164,6 +164,6 @@ func.func private @p7_overflow(!q.kv<bf16, page = 4611686018427387904, heads = 2
 
 // -----
 
-// expected-error @+2 {{expected one of [f32, bf16, f16, fp8_e4m3] for layout of a KV cache, got: int8}}
+// expected-error @+2 {{expected one of [f32, bf16, f16, fp8_e4m3, fp8_ds_mla, fp8_indexer] for layout of a KV cache, got: int8}}
 // expected-error @+1 {{failed to parse Q_KvType parameter 'layout' which is to be a `::octet::q::KvLayout`}}
 func.func private @p7_layout(!q.kv<int8, page = 64, heads = 2, dim = 64>)
