@@ -312,6 +312,9 @@ static void describeUnit(CheckContext &context, const Unit &unit) {
         decision.contract.weight.kind == Granularity::Kind::PerTensor
             ? "fp8-tensor"
             : "fp8-channel";
+  for (const Part &each : unit.parts)
+    if (getPacking(*each.decision) != Packing::None)
+      report.method = "gguf";
   report.parallel = nameSplit(part.module->split);
   if (unit.kind == ModuleKind::RoutedExpert) {
     describeExperts(context, unit, report);

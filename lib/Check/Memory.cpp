@@ -98,9 +98,12 @@ static void addWeight(MemoryReport &memory, const std::string &dtype,
 /// Codes, scales and zero points of one matrix, or of those of some experts.
 static void addMatrix(MemoryReport &memory, const MatrixReport &matrix,
                       const ModuleDecision &decision, bool isFused) {
-  addWeight(memory, matrix.weightDtype,
-            countBytes(matrix.weightDtype,
-                       matrix.paddedShape.value_or(matrix.weightShape)));
+  // Packings that no kernel reads become float32 (C2).
+  std::optional<Packing> packing = parsePacking(matrix.weightDtype);
+  const std::string dtype =
+      packing && !staysPacked(*packing) ? "F32" : matrix.weightDtype;
+  addWeight(memory, dtype,
+            countBytes(dtype, matrix.paddedShape.value_or(matrix.weightShape)));
   if (matrix.zerosShape)
     addWeight(memory, "I32", countBytes("I32", *matrix.zerosShape));
   if (matrix.scaleDtype.empty())
@@ -178,7 +181,11 @@ static void measureWeights(CheckContext &context, MemoryReport &memory) {
     if (module.w2)
       addMatrix(memory, *module.w2, *unit.parts.back().decision, false);
     bool isReplaced = module.absorbed && context.options.mla == "absorbed";
-    if (!module.w13 && !isReplaced)
+    // Shards of a fused matrix may differ in what a GGUF file packs.
+    for (size_t i = 0; i < module.shards.size() && !isReplaced; ++i)
+      addMatrix(memory, module.shards[i].second, *unit.parts[i].decision,
+                isFused);
+    if (!module.w13 && !isReplaced && module.shards.empty())
       addMatrix(memory, module.matrix, *unit.first().decision, isFused);
     if (module.absorbed)
       for (const Shape &half :

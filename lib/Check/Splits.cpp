@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Units.h"
+#include "octet/Checkpoint/TensorReader.h"
 #include "octet/Support/Checked.h"
 #include <algorithm>
 #include <set>
@@ -95,6 +96,9 @@ SplitDimension Splitter::getDimension(const Part &part) const {
   SplitAlignment alignment;
   if (decision.method.quantized && !decision.method.whileLoading)
     alignment = getSplitAlignment(toScheme(decision.method));
+  // Blocks of a GGUF file lie along K.
+  if (Packing packing = getPacking(decision); packing != Packing::None)
+    alignment.k = packedBlockElements(packing);
   bool isBlock =
       decision.method.weight.isBlock() && !decision.method.weight.isGroup();
   if (part.isRowSplit())

@@ -66,6 +66,8 @@ static std::string count(int64_t number, std::string_view noun) {
 /// "fp8, config.json: quantization_config".
 static std::string describeMethod(const CheckContext &context) {
   const std::optional<QuantConfig> &config = context.decisions.config;
+  if (!config && context.checkpoint && context.checkpoint->gguf)
+    return "gguf: each tensor has its own type";
   if (!config)
     return "unquantised: no config declares a method";
   return config->method + (config->source.empty() ? ", as --quantization says"
@@ -98,7 +100,9 @@ static std::string describeDispatch(const CheckContext &context) {
     const ModuleEntry &module = context.decisions.getModule(decision);
     if (module.k == 0)
       continue;
-    (decision.method.quantized ? quantized : plain) +=
+    bool isQuantized =
+        decision.method.quantized || getPacking(decision) != Packing::None;
+    (isQuantized ? quantized : plain) +=
         module.packed ? module.experts : module.count();
   }
   return std::to_string(quantized) + " matrices quantised, " +

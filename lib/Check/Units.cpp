@@ -77,3 +77,9 @@ Scheme octet::toScheme(const ResolvedModule &method) {
 std::string octet::nameDtype(std::string_view dtype) {
   return dtype == "f32" ? "F32" : dtype == "f16" ? "F16" : "BF16";
 }
+
+Packing octet::getPacking(const ModuleDecision &decision) {
+  auto weight = decision.tensors.find("weight");
+  return weight == decision.tensors.end() ? Packing::None
+                                          : weight->second.packing;
+}

@@ -92,6 +92,9 @@ std::vector<Unit> makeUnits(const CheckpointDecisions &decisions);
 /// The scheme that a stored module has, for expectTensors.
 Scheme toScheme(const ResolvedModule &method);
 
+/// How a GGUF file packs a module's weight; None for anything else.
+Packing getPacking(const ModuleDecision &decision);
+
 /// "BF16" for `bf16`.
 std::string nameDtype(std::string_view dtype);
 
