@@ -180,11 +180,13 @@ void Decoder::Stream::run(size_t number, std::string_view token,
     feed(number + 1, token, out);
     return;
   }
-  case Kind::Replace:
-    feed(number + 1,
-         replaceAll(step.regex, token, step.text, largestText(tokenBytes)),
-         out);
+  case Kind::Replace: {
+    // Not checkGrowth, whose MiB is for one text: this is run for each token.
+    const size_t from = step.fused ? tokenBytes : lastBytes;
+    const size_t most = std::max(token.size(), from * 64 + 4096);
+    feed(number + 1, replaceAll(step.regex, token, step.text, most), out);
     return;
+  }
   case Kind::Metaspace: {
     const bool drop = state.index++ == 0 && step.dropFirst;
     std::string text;
@@ -242,7 +244,8 @@ void Decoder::Stream::push(std::string_view token, std::string &out) {
   if (decoder->joinBySpaces && tokens)
     out += ' ';
   ++tokens;
-  tokenBytes += token.size();
+  lastBytes = token.size();
+  tokenBytes += lastBytes;
   feed(0, token, out);
 }
 

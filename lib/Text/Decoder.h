@@ -63,6 +63,7 @@ public:
     const Decoder *decoder;
     std::vector<State> states;
     int64_t tokens = 0;
+    size_t lastBytes = 0;  ///< of the last token
     size_t tokenBytes = 0; ///< of all tokens so far
   };
 

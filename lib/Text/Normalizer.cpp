@@ -159,11 +159,10 @@ static std::string removeMarks(std::string_view text) {
   return out;
 }
 
-size_t text::largestText(size_t before) { return before * 64 + (1 << 20); }
-
 Status text::checkGrowth(size_t before, size_t after,
                          const std::string &where) {
-  if (after <= largestText(before))
+  constexpr size_t kTimes = 64, kPlus = 1 << 20;
+  if (after <= before * kTimes + kPlus)
     return Status::success();
   return inputError(where, "makes more than " + std::to_string(after) +
                                " bytes of a text of " + std::to_string(before));

@@ -57,9 +57,7 @@ private:
 
 /// A file may not blow a text up without end, by replacing a letter by two
 /// thirty times, say.
-/// \returns what `before` bytes may become: 64 times as many and 1 MiB.
-size_t largestText(size_t before);
-/// An error if `after` bytes are more than that.
+/// \param before, after  sizes in bytes; a text may grow 64-fold and by 1 MiB.
 Status checkGrowth(size_t before, size_t after, const std::string &where);
 
 /// The 256 characters that stand for bytes in byte-level vocabularies: itself

@@ -216,6 +216,12 @@ def tokenizer_seeds():
             list(vocab) + [t for t in model["vocab"] if t in kept and t not in vocab])}
         model["merges"] = []
         yield family + "-small", dump(tokenizer) + b"\0" + TEXTS[1].encode()
+    # Each step doubles the text.
+    twice = {"type": "Replace", "pattern": {"String": "a"}, "content": "aa"}
+    for component, steps in (("decoder", "decoders"), ("normalizer", "normalizers")):
+        yield component + "-grows", dump({
+            "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]},
+            component: {"type": "Sequence", steps: [twice] * 40}}) + b"\0aab"
     for number, text in enumerate(TEXTS):
         yield f"text-{number}", b"\0" + text.encode()
     yield "text-bytes", b"\0" + bytes(range(256))

@@ -468,7 +468,7 @@ TEST(TokenizerErrors, TextsDoNotGrowWithoutEnd) {
   Tokenizer tokenizer = make(description);
   const int32_t a = tokenizer.find("a");
   ASSERT_GE(a, 0);
-  EXPECT_EQ(tokenizer.decode(Ids{a}).size(), size_t(1) << 20);
+  EXPECT_EQ(tokenizer.decode(Ids{a}), std::string(4096, 'a'));
 }
 
 TEST(TokenizerErrors, ComponentsHaveSoManySteps) {
