@@ -46,6 +46,8 @@ def parse():
     add = parser.add_argument
     add("--octet", default=str(ROOT / "build/release/bin/octet"),
         help="the compiler (default: %(default)s)")
+    add("--run", metavar="OCTET_RUN",
+        help="runs programs with this octet-run; default: the runner in the executable")
     add("--llama", metavar="PYTHON", help="a Python with llama_cpp; default: Octet alone")
     add("--shapes", nargs="+", default=["llama-1.1b", "smollm2-135m"],
         help="of test/Inputs/make_shape.py (default: %(default)s)")
@@ -150,7 +152,7 @@ def make_shape(out, shape, options):
 
 
 def octet_bench(program, threads, depth, options):
-    command = [program, "bench", "--weights", "random", "--json", "--repeat", 1,
+    command = [*([options.run] if options.run else []), program, "bench", "--weights", "random", "--json", "--repeat", 1,
                "--threads", threads, "--depth", depth,
                "--prompt-len", options.prompt, "--gen-len", options.generate]
     return json.loads(run([str(part) for part in command]))
@@ -166,7 +168,8 @@ def measure(options, folder, shape, form):
     checkpoint = make_shape(folder / f"{shape}-{form}{suffix}", shape, arguments)
     program = folder / f"{shape}-{form}.exe"
     run([options.octet, "compile", checkpoint, "-o", program, "--target", "cpu",
-         "--dtype", "bf16", "--max-context", "2048"])
+         "--dtype", "bf16", "--max-context", "2048",
+         "--emit", "program" if options.run else "exe"])
     llama = None
     if options.llama:
         gguf = folder / f"{shape}-{llama_type}.gguf"
