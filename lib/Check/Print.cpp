@@ -12,6 +12,8 @@
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
 
 using namespace octet;
 
@@ -144,17 +146,27 @@ std::string octet::formatCheckJson(const CheckReport &report) {
       each["summary"] = step.summary;
     json["steps"].push_back(std::move(each));
   }
-  json["layers"] = Json::object();
-  for (const ModuleReport &module : report.modules)
-    json["layers"][module.path] = toJson(module);
+  // An object in order looks each key up from its start; paths are unique, and
+  // there may be 100,000.
+  std::unordered_map<std::string_view, double> relativeErrors;
+  if (report.numerics)
+    for (const auto &[module, error] : report.numerics->errors)
+      relativeErrors.emplace(module, error);
+  Json::object_t layers;
+  layers.reserve(report.modules.size());
+  for (const ModuleReport &module : report.modules) {
+    Json each = toJson(module);
+    auto error = relativeErrors.find(module.path);
+    if (error != relativeErrors.end())
+      each["relative_error"] = error->second;
+    layers.push_back({module.path, std::move(each)});
+  }
+  json["layers"] = std::move(layers);
   json["warnings"] = toLines(report.warnings);
   json["notes"] = toLines(report.notes);
   json["errors"] = toLines(report.errors);
   if (!report.hint.empty())
     json["hint"] = report.hint;
-  if (report.numerics)
-    for (const auto &[module, error] : report.numerics->errors)
-      json["layers"][module]["relative_error"] = error;
   if (report.memory)
     json["memory"] = toJson(*report.memory);
   // Names of files may have any bytes.
