@@ -25,12 +25,15 @@ def main():
     parser.add_argument("target", choices=sorted(make_corpus.TARGETS))
     parser.add_argument("program", type=Path)
     parser.add_argument("--seconds", type=int, default=60,
-                        help="for new inputs; OCTET_FUZZ_SECONDS wins (60)")
+                        help="for new inputs; OCTET_FUZZ_SECONDS wins (60). "
+                        "OCTET_FUZZ_SEED picks them (1; 0: by the clock)")
     parser.add_argument("--folder", type=Path, help="to work in (./TARGET)")
     parser.add_argument("rest", nargs="*", metavar="OPTION",
                         help="of libFuzzer, after --")
     o = parser.parse_args()
     seconds = int(os.environ.get("OCTET_FUZZ_SECONDS") or o.seconds)
+    # The same inputs each time, or a change would not be what broke a test.
+    seed = os.environ.get("OCTET_FUZZ_SEED") or "1"
     folder = (o.folder or Path(o.target)).resolve()
     seeds, found, temporary = folder / "seeds", folder / "corpus", folder / "tmp"
     for each in (seeds, temporary):
@@ -54,7 +57,7 @@ def main():
               "-timeout=20", "-rss_limit_mb=2560", *o.rest]
     runs = [[*common, "-runs=0", str(seeds)]]
     if seconds > 0:
-        runs.append([*common, f"-max_total_time={seconds}", f"-dict={dictionary}",
+        runs.append([*common, f"-seed={seed}", f"-max_total_time={seconds}", f"-dict={dictionary}",
                      f"-max_len={make_corpus.TARGETS[o.target].most}", "-reload=0",
                      "-print_final_stats=1", str(found), str(seeds)])
     for command in runs:
