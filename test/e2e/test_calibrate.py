@@ -255,9 +255,10 @@ class Calibrate(TestCase):
     def test_interrupted(self):
         source = self.make("stop", "--format", "bf16", "--layers", 4,
                            "--hidden", 512, "--intermediate", 1024)
-        file = self.write_prompts([ids for ids in draw_prompts([2048] * 4).values()])
+        file = self.write_prompts([ids for ids in draw_prompts([2048] * 64).values()])
         before = sorted(self.dir.iterdir())
-        # While it compiles, and while it runs the prompts.
+        # While it compiles, and while it runs the prompts, of which there are enough
+        # for many seconds on any machine.
         for number, seconds in ((signal.SIGINT, 0.2), (signal.SIGTERM, 1.5)):
             process = subprocess.Popen(
                 [BIN / "octet", "quantize", source, "-o", self.dir / "stopped",
