@@ -81,17 +81,17 @@ typedef struct octet_sequence {
 
 /* What one step computes: prefill chunks and decode rows of any mix. */
 typedef struct octet_batch {
-  int64_t num_rows;           /* T: tokens in this step, 1..max_step_tokens */
-  const int32_t *ids;         /* [T]; NULL for an extracted module */
-  const float *input;         /* [T, K] of an extracted module, else NULL */
-  const int32_t *positions;   /* [T], from 0 in each sequence */
-  const int32_t *slots;       /* [T]: page * OCTET_PAGE + offset, where the row's
-                                 key and value are written */
+  int64_t num_rows;         /* T: tokens in this step, 1..max_step_tokens */
+  const int32_t *ids;       /* [T]; NULL for an extracted module */
+  const float *input;       /* [T, K] of an extracted module, else NULL */
+  const int32_t *positions; /* [T], from 0 in each sequence */
+  const int32_t *slots;     /* [T]: page * OCTET_PAGE + offset, where the row's
+                               key and value are written */
   int64_t num_sequences;
   const octet_sequence *sequences;
   int64_t num_outputs;        /* rows whose logits are wanted */
   const int32_t *output_rows; /* [num_outputs], ascending */
-  float *output;              /* logits [num_outputs, V], or [T, N] of a module */
+  float *output; /* logits [num_outputs, V], or [T, N] of a module */
 } octet_batch;
 
 /* Keys and values of one layer: [pages, OCTET_PAGE, kv_heads, head_dim]. */
@@ -128,10 +128,10 @@ typedef struct octet_attention_desc {
   int64_t q_heads;
   int64_t kv_heads; /* divides q_heads */
   int64_t head_dim;
-  int64_t window;   /* keys a query sees, its own included; 0: all */
-  int32_t type;     /* of q and the result: F32, BF16 or F16. Probabilities are
-                       rounded to it before P*V (F32: not rounded) */
-  int32_t kv_type;  /* F32, BF16, F16 or E4M3 (P7a) */
+  int64_t window;  /* keys a query sees, its own included; 0: all */
+  int32_t type;    /* of q and the result: F32, BF16 or F16. Probabilities are
+                      rounded to it before P*V (F32: not rounded) */
+  int32_t kv_type; /* F32, BF16, F16 or E4M3 (P7a) */
   float scale;
   int32_t reserved;
 } octet_attention_desc;
@@ -227,11 +227,11 @@ enum octet_level {
 /* What a program sees of a loaded model. The runtime's own state follows. */
 struct octet_ctx {
   const octet_runtime *runtime;
-  uint8_t *arena;         /* arena_bytes, 64-byte aligned */
-  octet_weight *weights;  /* num_weights slots */
+  uint8_t *arena;           /* arena_bytes, 64-byte aligned */
+  octet_weight *weights;    /* num_weights slots */
   const octet_kv_layer *kv; /* one a layer */
-  int32_t level;          /* octet_level of the generated row code to call */
-  int32_t tracing;        /* non-zero: call runtime->trace */
+  int32_t level;            /* octet_level of the generated row code to call */
+  int32_t tracing;          /* non-zero: call runtime->trace */
 };
 
 typedef struct octet_program {

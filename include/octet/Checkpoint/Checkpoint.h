@@ -6,10 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a checkpoint holds, a folder or a GGUF file: config.json and its sidecars
-// as JSON, and the tensor table of its files. Everything here is hostile input: a
-// header may lie about sizes, offsets, names. No weight byte is read. No LLVM:
-// the executable uses this library too.
+// What a checkpoint holds, a folder or a GGUF file: config.json and its
+// sidecars as JSON, and the tensor table of its files. Everything here is
+// hostile input: a header may lie about sizes, offsets, names. No weight byte
+// is read. No LLVM: the executable uses this library too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,8 +30,24 @@ namespace octet {
 
 /// Element types of safetensors files, by their names there.
 enum class StoredType : uint8_t {
-  BOOL, U8, I8, F8_E4M3, F8_E5M2, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ,
-  U16, I16, F16, BF16, U32, I32, F32, U64, I64, F64,
+  BOOL,
+  U8,
+  I8,
+  F8_E4M3,
+  F8_E5M2,
+  F8_E8M0,
+  F8_E4M3FNUZ,
+  F8_E5M2FNUZ,
+  U16,
+  I16,
+  F16,
+  BF16,
+  U32,
+  I32,
+  F32,
+  U64,
+  I64,
+  F64
 };
 
 /// Size of one element in bytes: 1, 2, 4 or 8.
@@ -43,9 +59,7 @@ std::optional<StoredType> parseStoredType(std::string_view name);
 
 /// How the elements of a GGUF tensor are packed in blocks along K (FORMATS.md).
 /// None: elements of a StoredType, one after the other.
-enum class Packing : uint8_t {
-  None, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q6_K,
-};
+enum class Packing : uint8_t { None, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q6_K };
 
 /// "Q4_K"; "" for None.
 std::string_view packingName(Packing packing);
@@ -59,9 +73,9 @@ struct TensorInfo {
   std::string name;
   StoredType type; ///< of the elements, F32 where they are packed
   std::vector<int64_t> shape;
-  int32_t file;    ///< index into Checkpoint::files
-  int64_t offset;  ///< first byte, from the start of the file
-  int64_t bytes;   ///< size in the file, in bytes
+  int32_t file;   ///< index into Checkpoint::files
+  int64_t offset; ///< first byte, from the start of the file
+  int64_t bytes;  ///< size in the file, in bytes
   Packing packing = Packing::None;
   /// Rows of a head whose halves the file stores interleaved (W16): row
   /// `2 i + j` of the file is row `j * headRows / 2 + i`. 0 if rows lie in
@@ -146,11 +160,11 @@ struct GgufMetadata;
 /// then stand for the JSON files (Gguf.h) and whose tensors have the names that
 /// a folder would give them (W16).
 struct Checkpoint {
-  std::string path;           ///< the folder or file as the user gave it
-  nlohmann::json config;      ///< config.json, an object
-  nlohmann::json hfQuantConfig;     ///< hf_quant_config.json, or null
-  nlohmann::json generationConfig;  ///< generation_config.json, or null
-  bool hasTokenizer = false;  ///< tokenizer.json is there, or GGUF's tokens
+  std::string path;                ///< the folder or file as the user gave it
+  nlohmann::json config;           ///< config.json, an object
+  nlohmann::json hfQuantConfig;    ///< hf_quant_config.json, or null
+  nlohmann::json generationConfig; ///< generation_config.json, or null
+  bool hasTokenizer = false; ///< tokenizer.json is there, or GGUF's tokens
   std::shared_ptr<const GgufMetadata> gguf; ///< null for a folder
   TensorTable tensors;
 };
@@ -188,13 +202,16 @@ public:
 
 private:
   MappedCheckpoint() = default;
-  struct Mapping { void *base; size_t size; };
+  struct Mapping {
+    void *base;
+    size_t size;
+  };
   std::vector<Mapping> mappings;
 };
 
 /// A tensor for writeSafetensors.
 struct TensorToWrite {
-  std::string name;                ///< UTF-8, unique
+  std::string name; ///< UTF-8, unique
   StoredType type;
   std::vector<int64_t> shape;
   std::span<const std::byte> data; ///< bytes of dtype x shape
