@@ -50,5 +50,5 @@ Status octet::machineError(std::string subject, std::string message) {
 
 Status octet::internalError(std::string subject, std::string message) {
   return makeError(ErrorKind::Internal, std::move(subject),
-                   "internal error: " + message);
+                   "internal error: " + std::move(message));
 }

@@ -71,7 +71,9 @@ public:
       error->notes.push_back(std::move(text));
     return *this;
   }
-  Status &&note(std::string text) && { return std::move(this->note(text)); }
+  Status &&note(std::string text) && {
+    return std::move(this->note(std::move(text)));
+  }
 
 private:
   std::optional<ErrorInfo> error;
