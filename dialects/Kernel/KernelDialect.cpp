@@ -48,6 +48,8 @@ Type octet::kernel::getValueType(Type type) {
 LogicalResult BufferType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type type) {
   ArrayRef<int64_t> shape;
+  if (isa<model::DispatchedType>(type))
+    return success(); // its own verifier knows
   if (auto tensor = dyn_cast<RankedTensorType>(type))
     shape = tensor.getShape();
   else if (auto tensor = dyn_cast<q::TensorType>(type))

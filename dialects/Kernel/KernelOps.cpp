@@ -197,9 +197,46 @@ static LogicalResult verifyOperandPair(GemmOp op, Type x, Type w) {
   return success();
 }
 
+/// A kernel knows one layout of a cache, and bytes do not say which they have
+/// (P7, P9).
+static LogicalResult verifyReads(Operation *op, StringRef kernel,
+                                 std::optional<StringRef> reads,
+                                 q::KvType cache) {
+  if (!reads)
+    return success();
+  std::optional<q::KvLayout> layout = q::symbolizeKvLayout(*reads);
+  StringRef rule = layout == q::KvLayout::FP8Indexer ? "P9" : "P7";
+  if (!layout)
+    return op->emitOpError() << "reads '" << *reads
+                             << "', which is no layout of a cache [P7]";
+  if (!cache)
+    return op->emitOpError() << "reads a cache in " << *reads
+                             << ", and has none [" << rule << "]";
+  if (cache.getLayout() != *layout)
+    return op->emitOpError()
+           << kernel << " reads a cache in " << *reads << ", this one is "
+           << cache << " [" << rule << "]";
+  return success();
+}
+
 LogicalResult LaunchOp::verify() {
   if (getKernel().empty())
     return emitOpError() << "the kernel's name is empty";
+  q::KvType cache;
+  for (Value input : getInputs())
+    if (auto type = dyn_cast<q::KvType>(input.getType()))
+      cache = type;
+  if (failed(verifyReads(*this, getKernel(), getReads(), cache)))
+    return failure();
+  // What reads rows by expert has them so (B7).
+  if (getSource() == "model.experts" && !getInputs().empty()) {
+    auto rows = dyn_cast<model::DispatchedType>(
+        getValueType(getInputs()[0].getType()));
+    if (rows && rows.getOrder() != model::Order::Expert)
+      return emitOpError() << "input is " << rows << ", rows by "
+                           << model::stringifyOrder(rows.getOrder())
+                           << "; the grouped product reads rows by expert [B7]";
+  }
   if (getResults().empty() == getOuts().empty())
     return emitOpError() << (getOuts().empty()
                                  ? "has neither results nor destinations"
@@ -280,6 +317,8 @@ LogicalResult kernel::AttentionOp::verify() {
     return emitOpError() << "destination is " << *y << ", expected " << qHeads
                          << " heads of " << dim << " [P11]";
   q::KvType cache = getCache().getType();
+  if (failed(verifyReads(*this, getKernel(), getReads(), cache)))
+    return failure();
   if (cache.getHeads() != kvHeads || cache.getDim() != dim)
     return emitOpError() << "reads " << kvHeads << " heads of " << dim
                          << ", the cache is " << cache << " [P7]";

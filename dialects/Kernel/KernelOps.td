@@ -20,6 +20,7 @@ class Kernel_Op<string mnem, list<Trait> traits = []> : Op<KernelDialect, mnem, 
 
 /// What a kernel reads or writes: a value before plan-buffers, a place after it.
 def Kernel_Operand : AnyTypeOf<[Q_TensorType, AnyRankedTensor, Kernel_BufferType], "tensor, quantised tensor or buffer">;
+def Kernel_Result : AnyTypeOf<[Q_TensorType, AnyRankedTensor, Model_DispatchedType], "tensor, quantised tensor or dispatched rows">;
 /// A row inside a region: f32 values.
 def Kernel_Row : 1DTensorOf<[F32]>;
 
@@ -175,7 +176,8 @@ def Kernel_GemmOp : Kernel_Op<"gemm", [AttrSizedOperandSegments]> {
   let summary = "A matrix product by a named kernel";
   let description = [{
     `Y = X W^T (+ bias)` by `kernel`, a kernel of exactly the operands' contract (select-kernels); `choices` maps ranges of M to variants of it
-    that compute the same number (B5): entry i serves M up to `max_m[i]`, the last has -1.
+    that compute the same number, or, without `--batch-invariant`, one that differs by the order of a split sum (B5): entry i serves M up to
+    `max_m[i]`, the last has -1. `unwritten` as for `kernel.launch`.
 
     ```mlir
     %y = kernel.gemm "cpu.fp8_block_gemm" %x, %w of %b tokens {module = "a.b", max_m = array<i64: -1>, variants = ["stream"]}
@@ -183,7 +185,8 @@ def Kernel_GemmOp : Kernel_Op<"gemm", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins StrAttr:$kernel, Kernel_Operand:$input, Kernel_Operand:$weight, Optional<Kernel_Operand>:$bias, Optional<Kernel_BufferType>:$out,
-                       Model_BatchType:$batch, Kernel_DomainAttr:$domain, StrAttr:$module, DenseI64ArrayAttr:$max_m, StrArrayAttr:$variants);
+                       Model_BatchType:$batch, Kernel_DomainAttr:$domain, StrAttr:$module, DenseI64ArrayAttr:$max_m, StrArrayAttr:$variants,
+                       UnitAttr:$unwritten);
   let results = (outs Optional<Kernel_Operand>:$result);
   let assemblyFormat = [{
     $kernel $input `,` $weight (`bias` `(` $bias^ `:` type($bias) `)`)? (`into` $out^ `:` qualified(type($out)))? `of` $batch `` $domain attr-dict
@@ -195,7 +198,8 @@ def Kernel_GemmOp : Kernel_Op<"gemm", [AttrSizedOperandSegments]> {
 def Kernel_AttentionOp : Kernel_Op<"attention", [AttrSizedOperandSegments]> {
   let summary = "Attention by a named kernel";
   let description = [{
-    The arithmetic of `model.attention` (P11) by `kernel`, over the paged cache whose layout is its type.
+    The arithmetic of `model.attention` (P11) by `kernel`, over the paged cache whose layout is its type; `reads`, if it is there, is the layout
+    that the kernel reads, and another one does not verify (P7).
 
     ```mlir
     %y = kernel.attention "cpu.paged_attention" %q, %c of %b[%l] {q_heads = 6 : i64, kv_heads = 2 : i64, head_dim = 64 : i64, scale = 0.125 : f32, module = "a"}
@@ -204,7 +208,8 @@ def Kernel_AttentionOp : Kernel_Op<"attention", [AttrSizedOperandSegments]> {
   }];
   let arguments = (ins StrAttr:$kernel, Kernel_Operand:$q, Q_KvType:$cache, Optional<Kernel_Operand>:$k_scale, Optional<Kernel_Operand>:$v_scale,
                        Optional<Kernel_BufferType>:$out, Model_BatchType:$batch, Index:$layer,
-                       I64Attr:$q_heads, I64Attr:$kv_heads, I64Attr:$head_dim, F32Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window, StrAttr:$module);
+                       I64Attr:$q_heads, I64Attr:$kv_heads, I64Attr:$head_dim, F32Attr:$scale, DefaultValuedAttr<I64Attr, "0">:$window, StrAttr:$module,
+                       OptionalAttr<StrAttr>:$reads, UnitAttr:$unwritten);
   let results = (outs Optional<Kernel_Operand>:$result);
   let assemblyFormat = [{
     $kernel $q `,` $cache (`scales` `(` $k_scale^ `,` $v_scale `:` type($k_scale) `,` type($v_scale) `)`)? (`into` $out^ `:` qualified(type($out)))?
@@ -217,7 +222,7 @@ def Kernel_LaunchOp : Kernel_Op<"launch", [AttrSizedOperandSegments]> {
   let summary = "Another operator by a named kernel";
   let description = [{
     Routing, experts, latent attention, the indexer and collectives by `kernel`; `source` is the operator of `model` whose operands `inputs` are, in its
-    order, and `params` are its constants. A cache among the inputs is written and read. `unwritten` marks a kernel that is in the table of
+    order, and `params` are its constants. A cache among the inputs is written and read, in the layout `reads` (P7). `unwritten` marks a kernel that is in the table of
     contracts but not in this version: plan-buffers still plans it, and nothing is compiled of it.
 
     ```mlir
@@ -226,8 +231,8 @@ def Kernel_LaunchOp : Kernel_Op<"launch", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins StrAttr:$kernel, StrAttr:$source, Variadic<AnyType>:$inputs, Variadic<Kernel_BufferType>:$outs, Model_BatchType:$batch, Optional<Index>:$layer,
-                       StrAttr:$module, DictionaryAttr:$params, UnitAttr:$unwritten);
-  let results = (outs Variadic<Kernel_Operand>:$results);
+                       StrAttr:$module, DictionaryAttr:$params, UnitAttr:$unwritten, OptionalAttr<StrAttr>:$reads);
+  let results = (outs Variadic<Kernel_Result>:$results);
   let assemblyFormat = [{
     $kernel $source `(` $inputs `)` (`into` `(` $outs^ `:` qualified(type($outs)) `)`)? `of` $batch (`[` $layer^ `]`)? attr-dict
     `:` `(` type($inputs) `)` (`->` type($results)^)?

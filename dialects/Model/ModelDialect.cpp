@@ -66,7 +66,11 @@ LogicalResult SettingsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t dp, int64_t maxContext,
                                    int64_t maxSeqs, int64_t maxStepTokens,
                                    StringRef activationQuant, StringRef kvCache,
-                                   StringRef quantization, bool, bool, bool) {
+                                   StringRef quantization, bool, bool, bool,
+                                   StringRef mla, StringRef indexCache,
+                                   int64_t mtp, bool, StringRef mxfp8As,
+                                   StringRef scaleFormat,
+                                   StringRef splitBlocks) {
   for (auto [name, value] :
        {std::pair("target", target), std::pair("numerics", numerics)})
     if (value != "cpu" && !value.starts_with("sm_"))
@@ -83,11 +87,49 @@ LogicalResult SettingsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (value < 1 || value > INT32_MAX)
       return emitError() << name << " is " << value
                          << ", expected 1 to 2147483647";
+  if (splitBlocks != "error" && splitBlocks != "pad")
+    return emitError() << "split_blocks is '" << splitBlocks
+                       << "', expected error or pad [W3]";
   if (activationQuant != "auto" && activationQuant != "off")
     return emitError() << "activation_quant is '" << activationQuant
                        << "', expected auto or off";
   if (kvCache != "auto" && !q::symbolizeKvLayout(kvCache))
     return emitError() << "kv_cache is '" << kvCache
                        << "', expected auto, f32, bf16, f16 or fp8_e4m3 [P7b]";
+  if (mla != "auto" && mla != "explicit" && mla != "absorbed")
+    return emitError() << "mla is '" << mla
+                       << "', expected auto, explicit or absorbed [W12]";
+  if (indexCache != "fp8" && indexCache != "bf16")
+    return emitError() << "index_cache is '" << indexCache
+                       << "', expected fp8 or bf16 [P9]";
+  if (!mxfp8As.empty() && mxfp8As != "block" && mxfp8As != "weight-only")
+    return emitError() << "mxfp8_as is '" << mxfp8As
+                       << "', expected block, weight-only or nothing [B6]";
+  if (scaleFormat != "auto" && scaleFormat != "keep")
+    return emitError() << "scale_format is '" << scaleFormat
+                       << "', expected auto or keep [W11]";
+  if (mtp < 0 || mtp > INT32_MAX)
+    return emitError() << "mtp is " << mtp
+                       << ", expected 0 to 2147483647 [W14]";
+  return success();
+}
+
+LogicalResult
+DispatchedType::verify(function_ref<InFlightDiagnostic()> emitError, Type rows,
+                       int64_t choices, Order) {
+  ArrayRef<int64_t> shape;
+  if (auto quantized = dyn_cast<q::TensorType>(rows))
+    shape = quantized.getShape();
+  else if (auto plain = dyn_cast<RankedTensorType>(rows);
+           plain && q::isPlainFloat(plain.getElementType()))
+    shape = plain.getShape();
+  if (shape.size() != 2 || !ShapedType::isDynamic(shape[0]) ||
+      ShapedType::isDynamic(shape[1]))
+    return emitError() << "rows are " << rows
+                       << ", expected rows [rows, width] of a step, plain or "
+                          "quantised [B7]";
+  if (choices < 1 || choices > INT32_MAX)
+    return emitError() << "choices is " << choices
+                       << ", expected 1 to 2147483647 [B7]";
   return success();
 }

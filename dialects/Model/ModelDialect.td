@@ -47,12 +47,19 @@ def Model_SettingsAttr : AttrDef<ModelDialect, "Settings"> {
     #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
       activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>
     ```
+    Behind `batch_invariant` may stand `mla` (W12, default "auto"), `index_cache` (P9, "fp8"), `mtp` (draft layers that are built, W14, 0),
+    `index_broadcast` (P10, true), `mxfp8_as` (B6, ""), `scale_format` (W11, "auto") and
+    `split_blocks` (W3, "error").
   }];
   let parameters = (ins
     StringRefParameter<"cpu or sm_NN">:$target, StringRefParameter<"whose contracts">:$numerics, "::mlir::Type":$dtype,
     "int64_t":$tp, "int64_t":$ep, "int64_t":$dp, "int64_t":$max_context, "int64_t":$max_seqs, "int64_t":$max_step_tokens,
     StringRefParameter<"auto or off">:$activation_quant, StringRefParameter<"auto or a layout">:$kv_cache,
-    StringRefParameter<"method named by the user">:$quantization, "bool":$unfuse_mixed, "bool":$requant_max, "bool":$batch_invariant);
+    StringRefParameter<"method named by the user">:$quantization, "bool":$unfuse_mixed, "bool":$requant_max, "bool":$batch_invariant,
+    StringRefParameter<"auto, explicit or absorbed", "\"auto\"">:$mla, StringRefParameter<"fp8 or bf16", "\"fp8\"">:$index_cache,
+    DefaultValuedParameter<"int64_t", "0">:$mtp, DefaultValuedParameter<"bool", "true">:$index_broadcast,
+    StringRefParameter<"block, weight-only or empty", "\"\"">:$mxfp8_as, StringRefParameter<"auto or keep", "\"auto\"">:$scale_format,
+    StringRefParameter<"error or pad", "\"error\"">:$split_blocks);
   let genVerifyDecl = 1;
   let assemblyFormat = "`<` struct(params) `>`";
 }
@@ -63,11 +70,39 @@ def Model_Field : I32EnumAttr<"Field", "field of a batch", [
   I32EnumAttrCase<"Positions", 2, "positions">,
   I32EnumAttrCase<"Slots", 3, "slots">,
   I32EnumAttrCase<"OutputRows", 4, "output_rows">,
+  I32EnumAttrCase<"DraftIds", 5, "draft_ids">,
+  I32EnumAttrCase<"DraftHidden", 6, "draft_hidden">,
 ]> {
   let cppNamespace = "::octet::model";
   let genSpecializedAttr = 0;
 }
 def Model_FieldAttr : EnumAttr<ModelDialect, Model_Field, "field">;
+
+def Model_Order : I32EnumAttr<"Order", "which rows stand together", [
+  I32EnumAttrCase<"Token", 0, "token">,
+  I32EnumAttrCase<"Expert", 1, "expert">,
+]> {
+  let cppNamespace = "::octet::model";
+  let genSpecializedAttr = 0;
+}
+
+def Model_DispatchedType : TypeDef<ModelDialect, "Dispatched"> {
+  let mnemonic = "dispatched";
+  let summary = "rows on their way to experts";
+  let description = [{
+    ```
+    dispatched ::= `!model.dispatched` `<` rows-type `,` `choices` `=` int `,` `by` (`token` | `expert`) `>`
+    ```
+    Each row of a step `choices` times, once for each expert of its token (P13): `by token` all of one token together, `by expert` all of one
+    expert together, experts and then tokens ascending. A grouped product reads rows by expert, and the order is part of the type because the
+    bytes do not say it (B7).
+
+    Right: `!model.dispatched<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32>, choices = 8, by expert>`. Wrong: `choices = 0`; rows of a static number.
+  }];
+  let parameters = (ins "::mlir::Type":$rows, "int64_t":$choices, "::octet::model::Order":$order);
+  let assemblyFormat = "`<` $rows `,` `choices` `=` $choices `,` `by` $order `>`";
+  let genVerifyDecl = 1;
+}
 
 def Model_Score : I32EnumAttr<"Score", "what a router makes of its logits (P12)", [
   I32EnumAttrCase<"Softmax", 0, "softmax">,

@@ -132,13 +132,10 @@ LogicalResult octet::model::verifyWeightContract(Operation *op, Type weight,
              << "weight is " << weight << ", the contract's is quantised [B3]";
     return success();
   }
-  auto agrees = [&](q::GranularityAttr granularity, Type scale) {
-    return granularity == type.getGranularity() && scale == type.getScaleType();
-  };
   bool asStored = method && method.isQuantized() &&
-                  agrees(method.getWeight(), method.getScale());
-  bool asWanted = contract && contract.isQuantized() &&
-                  agrees(contract.getWeight(), contract.getScale());
+                  method.getWeight() == type.getGranularity() &&
+                  method.getScale() == type.getScaleType();
+  bool asWanted = contract && contract.accepts(type);
   if ((method || contract) && !asStored && !asWanted)
     return op->emitOpError() << "weight is " << type
                              << ", which neither the method nor the "
@@ -153,7 +150,7 @@ LogicalResult octet::model::verifyWeightContract(Operation *op, Type weight,
 LogicalResult FieldOp::verify() {
   RankedTensorType type = plainType(getResult());
   StringRef name = stringifyField(getField());
-  if (getField() == Field::Input)
+  if (getField() == Field::Input || getField() == Field::DraftHidden)
     return verifyRows(*this, name, type);
   return verifyIndices(*this, name, type);
 }
@@ -163,6 +160,30 @@ static RankedTensorType plainStored(Type type) {
   if (auto packed = dyn_cast_or_null<q::TensorType>(type))
     return packed.getDataTensorType();
   return dyn_cast_or_null<RankedTensorType>(type);
+}
+
+/// What one rank has of a stored tensor (W3): `stored` in that rank's sides.
+static FailureOr<RankedTensorType> takeSlice(WeightOp op, size_t path,
+                                             RankedTensorType stored,
+                                             ArrayRef<int64_t> shape) {
+  // All experts in one tensor.
+  if (op.getFirstExpert() && !op.getExperts() && stored.getRank() > 1 &&
+      !shape.empty())
+    stored = cast<RankedTensorType>(
+        q::withSideSize(stored, q::Side::Experts, shape[0]));
+  if (!op.getSlices())
+    return stored;
+  auto slice = cast<q::SliceAttr>((*op.getSlices())[path]);
+  Type whole = stored;
+  if (auto quantized = dyn_cast<q::TensorType>(op.getResult().getType()))
+    if (int64_t(quantized.getShape().size()) >= stored.getRank() &&
+        stored.getRank() > 1)
+      whole = quantized.withShards({}).withShape(stored.getShape());
+  std::string problem = q::describeSlice(whole, slice);
+  if (!problem.empty())
+    return op.emitOpError() << "is " << problem;
+  return cast<RankedTensorType>(
+      q::withSideSize(stored, slice.getSide(), slice.getSize()));
 }
 
 LogicalResult WeightOp::verify() {
@@ -187,6 +208,15 @@ LogicalResult WeightOp::verify() {
     if (failed(verifyPositive(*this, "experts", *experts)))
       return failure();
   }
+
+  if (getSlices() && getSlices()->size() != getPaths().size())
+    return emitOpError() << "has " << getPaths().size() << " paths and "
+                         << getSlices()->size() << " slices [W3]";
+  if (std::optional<AffineMap> first = getFirstExpert();
+      first && (first->getNumDims() != 1 || first->getNumSymbols() != 0 ||
+                first->getNumResults() != 1))
+    return emitOpError() << "first_expert is " << getFirstExpertAttr()
+                         << ", expected one function of the rank [W3c]";
 
   auto quantized = dyn_cast<q::TensorType>(getResult().getType());
   ArrayRef<int64_t> shape =
@@ -222,6 +252,10 @@ LogicalResult WeightOp::verify() {
     RankedTensorType stored = plainStored(type);
     if (!stored)
       return success(); // another name, such as a packed weight's
+    FailureOr<RankedTensorType> held = takeSlice(*this, i, stored, shape);
+    if (failed(held))
+      return failure();
+    stored = *held;
     if (stored.getRank() != int64_t(shape.size()) || stored.getRank() == 0 ||
         stored.getShape().drop_front() != shape.drop_front() ||
         (!quantized &&
@@ -287,6 +321,8 @@ LogicalResult EmbeddingOp::verify() {
                          << ", expected a matrix in f32, bf16 or f16, or as a "
                             "GGUF file packs it: an embedding is never "
                             "quantised [P1]";
+  if (failed(verifyPositive(*this, "parts", getParts())))
+    return failure();
   if (weight.getDimSize(1) != result.getDimSize(1))
     return emitOpError() << "rows of the table have " << weight.getDimSize(1)
                          << " values, the result has " << result.getDimSize(1);
@@ -375,7 +411,8 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
     return op->emitOpError() << "input is " << qx
                              << ", the contract has no quantised activation "
                                 "[B4]";
-  if (contract.getActivation() != qx.getGranularity()) {
+  if (contract.getActivation() != qx.getGranularity() ||
+      contract.getActivationStorage() != qx.getElementType()) {
     InFlightDiagnostic diag = op->emitOpError()
                               << "input is " << qx << ", the contract is "
                               << contract << " [P3]";
@@ -425,6 +462,36 @@ LogicalResult SplitOp::verify() {
     return emitOpError() << "results have " << width
                          << " columns, the input has " << input.getDimSize(1)
                          << " [C8]";
+  return success();
+}
+
+LogicalResult JoinOp::verify() {
+  RankedTensorType result = plainType(getResult());
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyRows(*this, "result", result)))
+    return failure();
+  if (getInputs().size() < 2)
+    return emitOpError() << "joins " << getInputs().size()
+                         << " inputs, expected at least 2";
+  int64_t width = 0;
+  for (auto [i, value] : llvm::enumerate(getInputs())) {
+    RankedTensorType type = plainType(value);
+    if (failed(verifyRows(*this, "input", type)) ||
+        failed(verifySameRows(*this, "input", type.getDimSize(0), "result",
+                              result.getDimSize(0))))
+      return failure();
+    if (type.getElementType() != result.getElementType())
+      return emitOpError() << "input " << i << " is " << type
+                           << ", the result is " << result;
+    std::optional<int64_t> sum = checkedAdd(width, type.getDimSize(1));
+    if (!sum)
+      return emitOpError() << "the columns do not fit an int64_t";
+    width = *sum;
+  }
+  if (width != result.getDimSize(1))
+    return emitOpError() << "inputs have " << width
+                         << " columns, the result has " << result.getDimSize(1)
+                         << " [W14]";
   return success();
 }
 

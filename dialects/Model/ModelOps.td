@@ -28,7 +28,8 @@ def Model_FieldOp : Model_Op<"field", [Pure]> {
   let summary = "A field of the batch";
   let description = [{
     `ids`, `positions`, `slots` (the cache row of each token): `tensor<?xi32>`, one a row; `output_rows`: the rows whose logits are wanted;
-    `input`: the rows of an extracted module, F32 rounded to the result's dtype.
+    `input`: the rows of an extracted module, F32 rounded to the result's dtype. For draft layers (W14) `draft_ids` are the tokens behind each
+    row's, and `draft_hidden` what the model's last norm, or the draft layer before, made of the row.
 
     ```mlir
     %p = model.field positions of %b : tensor<?xi32>
@@ -47,18 +48,24 @@ def Model_WeightOp : Model_Op<"weight", [Pure]> {
     component of the tensors' names (`weight`, `bias`), and `stored` says per path what the checkpoint holds. Until resolve-quant-methods
     the type is the stored one; then a quantised weight has the `!q.tensor` type of its method (W1). With `experts` a path contains `{e}` for
     0 .. experts - 1, all of which store what `stored` says, and the type has the experts first (W5).
+    Since shard the type is that of one rank, `slices` says per path which part of what is stored that is, and `first_expert` which of the experts
+    is its first (W3c); both are functions of the rank.
 
     ```mlir
     %w = model.weight ["model.layers.{l}.self_attn.o_proj"][%l] "weight" stored [#q.stored<{weight = tensor<256x384xbf16>}, "">] : tensor<256x384xbf16>
     %e = model.weight ["model.layers.{l}.mlp.experts.{e}.up_proj"][%l] "weight" stored [#q.stored<{weight = tensor<64x256xbf16>}, "">] {experts = 8 : i64} : tensor<8x64x256xbf16>
+    %r = model.weight ["model.layers.{l}.self_attn.o_proj"][%l] "weight" stored [#q.stored<{weight = tensor<256x384xbf16>}, "">]
+        {slices = [#q.slice<cols 192 at affine_map<(d0) -> (d0 * 192)>>]} : tensor<256x192xbf16>
     ```
   }];
   let arguments = (ins StrArrayAttr:$paths, Optional<Index>:$layer, StrAttr:$name, TypedArrayAttrBase<Q_StoredAttr, "array of stored">:$stored,
-                       OptionalAttr<I64Attr>:$experts);
+                       OptionalAttr<I64Attr>:$experts, OptionalAttr<TypedArrayAttrBase<Q_SliceAttr, "array of slices">>:$slices,
+                       OptionalAttr<AffineMapAttr>:$first_expert);
   let results = (outs Model_Weight:$result);
   let builders = [
-    OpBuilder<(ins "::mlir::Type":$result, "::mlir::ArrayAttr":$paths, "::mlir::Value":$layer, "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$stored), [{
-      build($_builder, $_state, result, paths, layer, name, stored, ::mlir::IntegerAttr());
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::ArrayAttr":$paths, "::mlir::Value":$layer, "::mlir::StringAttr":$name, "::mlir::ArrayAttr":$stored,
+                  CArg<"::mlir::IntegerAttr", "{}">:$experts), [{
+      build($_builder, $_state, result, paths, layer, name, stored, experts, ::mlir::ArrayAttr(), ::mlir::AffineMapAttr());
     }]>
   ];
   let assemblyFormat = "$paths (`[` $layer^ `]`)? $name `stored` $stored attr-dict `:` type($result)";
@@ -88,13 +95,14 @@ def Model_EmbeddingOp : Model_Op<"embedding", [Pure]> {
   let summary = "Rows of the embedding table";
   let description = [{
     `y[t] = w[ids[t]]` (P1); rounded to the activation dtype, never quantised. A table that a GGUF file packs stays as it is stored, and the rows
-    that are read are widened in FP32.
+    that are read are widened in FP32. With `parts` > 1 the table is one rank's part of the vocabulary, and ids of another's give rows of zeros, which
+    a `model.all_reduce` completes (W3b).
 
     ```mlir
     %h = model.embedding %ids, %w : tensor<?xi32>, tensor<256x64xbf16> -> tensor<?x64xbf16>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$ids, Model_Weight:$weight);
+  let arguments = (ins AnyRankedTensor:$ids, Model_Weight:$weight, DefaultValuedAttr<I64Attr, "1">:$parts);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = "$ids `,` $weight attr-dict `:` type($ids) `,` type($weight) `->` type($result)";
   let hasVerifier = 1;
@@ -151,6 +159,21 @@ def Model_SplitOp : Model_Op<"split", [Pure]> {
   let arguments = (ins Model_Plain:$input);
   let results = (outs Variadic<Model_Plain>:$results);
   let assemblyFormat = "$input attr-dict `:` type($input) `->` type($results)";
+  let hasVerifier = 1;
+}
+
+def Model_JoinOp : Model_Op<"join", [Pure]> {
+  let summary = "Rows side by side";
+  let description = [{
+    The inverse of `model.split`: the columns of the first input, then those of the next. What a draft layer reads (W14).
+
+    ```mlir
+    %y = model.join %e, %h : tensor<?x256xbf16>, tensor<?x256xbf16> -> tensor<?x512xbf16>
+    ```
+  }];
+  let arguments = (ins Variadic<Model_Plain>:$inputs, StrAttr:$module);
+  let results = (outs Model_Plain:$result);
+  let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -285,5 +308,6 @@ def Model_OutputOp : Model_Op<"output", []> {
 }
 
 include "dialects/Model/ModelSparseOps.td"
+include "dialects/Model/ModelRankOps.td"
 
 #endif // OCTET_DIALECTS_MODEL_MODELOPS_TD

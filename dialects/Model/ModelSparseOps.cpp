@@ -98,6 +98,42 @@ LogicalResult MoeRouterOp::verify() {
                         plainType(getIds()).getDimSize(0));
 }
 
+LogicalResult DispatchOp::verify() {
+  DispatchedType result = getResult().getType();
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyPositive(*this, "experts", getExperts())) ||
+      failed(verifyPositive(*this, "ep", getEp())))
+    return failure();
+  if (getExperts() % getEp() != 0)
+    return emitOpError() << int64_t(getExperts())
+                         << " experts over ep=" << int64_t(getEp())
+                         << " groups of ranks are no whole number each [W3c]";
+  if (result.getRows() != getInput().getType())
+    return emitOpError() << "moves " << getInput().getType()
+                         << ", the result's rows are " << result.getRows()
+                         << "; nothing is rounded on the way [P13]";
+  return verifyChoices(*this, "ids", getIds(), result.getChoices(), true);
+}
+
+/// The rows that experts read, dispatched or not; null after an error.
+static Type getExpertRows(ExpertsOp op, int64_t choices) {
+  auto dispatched = dyn_cast<DispatchedType>(op.getInput().getType());
+  if (!dispatched)
+    return op.getInput().getType();
+  if (dispatched.getOrder() != Order::Expert) {
+    op.emitOpError() << "input is " << dispatched << ", rows by "
+                     << stringifyOrder(dispatched.getOrder())
+                     << "; the grouped product reads rows by expert [B7]";
+    return {};
+  }
+  if (dispatched.getChoices() != choices) {
+    op.emitOpError() << "input is " << dispatched << ", the ids choose "
+                     << choices << " experts a token [B7]";
+    return {};
+  }
+  return dispatched.getRows();
+}
+
 LogicalResult ExpertsOp::verify() {
   RankedTensorType result = plainType(getResult());
   RankedTensorType ids = plainType(getIds());
@@ -106,17 +142,23 @@ LogicalResult ExpertsOp::verify() {
       failed(verifyPositive(*this, "experts", getExperts())) ||
       failed(verifyPositive(*this, "ep", getEp())))
     return failure();
-  auto quantized = dyn_cast<q::TensorType>(getInput().getType());
+  if (ids.getRank() != 2)
+    return verifyChoices(*this, "ids", getIds(), 1, true);
+  Type rowsType = getExpertRows(*this, ids.getDimSize(1));
+  if (!rowsType)
+    return failure();
+  auto quantized = dyn_cast<q::TensorType>(rowsType);
   ArrayRef<int64_t> input =
-      quantized ? quantized.getShape() : plainType(getInput()).getShape();
-  if (!quantized && failed(verifyRows(*this, "input", plainType(getInput()))))
+      quantized ? quantized.getShape()
+                : cast<RankedTensorType>(rowsType).getShape();
+  if (!quantized &&
+      failed(verifyRows(*this, "input", cast<RankedTensorType>(rowsType))))
     return failure();
   if (input.size() != 2 || input[1] != result.getDimSize(1))
     return emitOpError() << "input is " << getInput().getType()
                          << ", its rows are not as wide as the result's "
                          << result;
-  if (ids.getRank() != 2 ||
-      failed(verifyChoices(*this, "ids", getIds(), ids.getDimSize(1), true)) ||
+  if (failed(verifyChoices(*this, "ids", getIds(), ids.getDimSize(1), true)) ||
       failed(verifyChoices(*this, "weights", getWeights(), ids.getDimSize(1),
                            false)) ||
       failed(
@@ -187,14 +229,50 @@ static LogicalResult verifyKvB(MlaAttentionOp op) {
     return verifyWeightContract(op, type, op.getMethodAttr(),
                                 op.getContractAttr());
   }
-  if (op.getKvB().size() != 2)
+  if (op.getKvB().size() > 3)
     return op.emitOpError() << "has " << op.getKvB().size()
-                            << " matrices in kv_b, expected one, or w_kc and "
-                               "w_vc [W12]";
-  return failure(failed(verifyMatrix(op, "w_kc", op.getKvB()[0].getType(),
-                                     {heads, nope, rank}, "W12")) ||
-                 failed(verifyMatrix(op, "w_vc", op.getKvB()[1].getType(),
-                                     {heads, value, rank}, "W12")));
+                            << " matrices in kv_b, expected one, w_kc and "
+                               "w_vc, or all three [W12]";
+  // In both forms the whole matrix stands first.
+  ValueRange halves = op.getKvB().take_back(2);
+  if (op.getKvB().size() == 3) {
+    std::optional<int64_t> rows = checkedMul(heads, nope + value);
+    if (!rows)
+      return op.emitOpError() << "the rows of kv_b do not fit an int64_t";
+    Type type = op.getKvB()[0].getType();
+    if (failed(verifyMatrix(op, "kv_b", type, {*rows, rank}, "W12")) ||
+        failed(verifyWeightContract(op, type, op.getMethodAttr(),
+                                    op.getContractAttr())))
+      return failure();
+  }
+  for (auto [name, half, dim] :
+       {std::tuple("w_kc", halves[0], nope), {"w_vc", halves[1], value}}) {
+    auto plain = dyn_cast<RankedTensorType>(half.getType());
+    if (!plain || !q::isPlainFloat(plain.getElementType()))
+      return op.emitOpError() << name << " is " << half.getType()
+                              << ", expected f32, bf16 or f16: kv_b is "
+                                 "dequantised before it is split [W12]";
+    if (failed(verifyMatrix(op, name, half.getType(), {heads, dim, rank},
+                            "W12")))
+      return failure();
+  }
+  return success();
+}
+
+/// The scale of an FP8 cache, exactly if there is one (P7, P8).
+static LogicalResult verifyCacheScale(MlaAttentionOp op) {
+  Value scale = op.getCacheScale();
+  if (scale && !q::isScalarTensor(scale.getType()))
+    return op.emitOpError() << "cache scale is " << scale.getType()
+                            << ", expected one float [P8]";
+  if (!op.getCache())
+    return success();
+  q::KvType cache = op.getCache().getType();
+  if (bool(scale) != (cache.getLayout() == q::KvLayout::FP8E4M3))
+    return op.emitOpError() << "the cache is " << cache
+                            << (scale ? ", which has no scale of its own [P7]"
+                                      : ", expected its scale [P7]");
+  return success();
 }
 
 LogicalResult MlaAttentionOp::verify() {
@@ -222,6 +300,8 @@ LogicalResult MlaAttentionOp::verify() {
     return emitOpError() << "has only one of latent and k_rope";
   if (!getLatent())
     return emitOpError() << "has no latent [P7]";
+  if (failed(verifyCacheScale(*this)))
+    return failure();
   if (getCache()) {
     q::KvType cache = getCache().getType();
     if (cache.getRope() != int64_t(getRopeDim()) ||
@@ -295,7 +375,19 @@ LogicalResult IndexerOp::verify() {
 LogicalResult AllReduceOp::verify() {
   return failure(failed(verifyModule(*this, getModule())) ||
                  failed(verifyPositive(*this, "ranks", getRanks())) ||
-                 failed(verifyRows(*this, "input", plainType(getInput()))));
+                 failed(verifyRankSum(*this, plainType(getInput()))));
+}
+
+LogicalResult BroadcastOp::verify() {
+  if (failed(verifyModule(*this, getModule())) ||
+      failed(verifyPositive(*this, "ranks", getRanks())))
+    return failure();
+  RankedTensorType type = plainType(getInput());
+  if (type.getRank() != 2 || !type.getElementType().isInteger(32))
+    return emitOpError() << "input is " << type
+                         << ", expected the choice of an indexer, [rows, "
+                            "top_k] in i32 [P10]";
+  return success();
 }
 
 LogicalResult AllGatherOp::verify() {

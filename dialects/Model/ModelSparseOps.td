@@ -45,6 +45,25 @@ def Model_MoeRouterOp : Model_Op<"moe_router", [Pure, AttrSizedOperandSegments]>
   let hasVerifier = 1;
 }
 
+def Model_DispatchOp : Model_Op<"dispatch", [Pure]> {
+  let summary = "Rows moved to their experts";
+  let description = [{
+    Row t of x once for each id of row t that is one of this rank's experts, in the order of the result's type; codes travel with their scales
+    (P13). Nothing is rounded. `module` is the path of the experts.
+
+    ```mlir
+    %d = model.dispatch %x, %i {experts = 8 : i64, module = "model.layers.{l}.mlp.experts"}
+        : tensor<?x256xbf16>, tensor<?x3xi32> -> !model.dispatched<tensor<?x256xbf16>, choices = 3, by expert>
+    ```
+  }];
+  let arguments = (ins Model_Activation:$input, AnyRankedTensor:$ids, I64Attr:$experts, DefaultValuedAttr<I64Attr, "1">:$ep, StrAttr:$module);
+  let results = (outs Model_DispatchedType:$result);
+  let assemblyFormat = "$input `,` $ids attr-dict `:` type($input) `,` type($ids) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Model_ExpertsInput : AnyTypeOf<[Q_TensorType, RankedTensorOf<[AnyFloat]>, Model_DispatchedType], "activation or dispatched rows">;
+
 def Model_ExpertsOp : Model_Op<"experts", [Pure, AttrSizedOperandSegments]> {
   let summary = "The routed experts";
   let description = [{
@@ -56,7 +75,8 @@ def Model_ExpertsOp : Model_Op<"experts", [Pure, AttrSizedOperandSegments]> {
     `gate_up` is gate `[E, I, H]` and up `[E, I, H]`, or both in one matrix `[E, 2 I, H]` (shards, W5), whose rows alternate with `interleaved`;
     `down` is `[E, H, I]`. Products are accumulated in FP32 and each rounded to the activation dtype. A method that packs several codes into a
     byte keeps its weights as they are stored; their shapes are the method's. `module` is the path of the experts. The number of experts of
-    the model is `experts`; `ep` groups of ranks hold an equal part each (W3c), and ids that are another's add nothing.
+    the model is `experts`; `ep` groups of ranks hold an equal part each (W3c), and ids that are another's add nothing. Since
+    insert-quantization x is dispatched, by expert (B7).
     `method`, `contract` and the static scales (one a matrix of each local expert, W9) as for `model.linear`.
 
     ```mlir
@@ -65,7 +85,7 @@ def Model_ExpertsOp : Model_Op<"experts", [Pure, AttrSizedOperandSegments]> {
         : tensor<?x256xbf16>, tensor<?x3xi32>, tensor<?x3xf32> -> tensor<?x256xbf16>
     ```
   }];
-  let arguments = (ins Model_Activation:$input, AnyRankedTensor:$ids, AnyRankedTensor:$weights, Variadic<Model_Weight>:$gate_up, Model_Weight:$down,
+  let arguments = (ins Model_ExpertsInput:$input, AnyRankedTensor:$ids, AnyRankedTensor:$weights, Variadic<Model_Weight>:$gate_up, Model_Weight:$down,
                        Optional<Model_Plain>:$gate_up_bias, Optional<Model_Plain>:$down_bias,
                        Optional<Model_Plain>:$input_scale, Optional<Model_Plain>:$down_input_scale,
                        I64Attr:$experts, DefaultValuedAttr<I64Attr, "1">:$ep, Model_GatingAttr:$gating, OptionalAttr<F32Attr>:$limit, UnitAttr:$interleaved,
@@ -95,7 +115,9 @@ def Model_MlaAttentionOp : Model_Op<"mla_attention", [AttrSizedOperandSegments]>
     ```
     Shapes: q `[T, heads * (nope_dim + rope_dim)]`, a head's rotated part last; latent (normed) `[T, rank]`, k_rope (rotated) `[T, rope_dim]`; selected
     `[T, top_k]` rows of the sequence, -1 for none; y `[T, heads * value_dim]`. Since insert-quantization `cache` is the layer's `!q.kv`, to which latent and
-    k_rope are written first, in its layout (P7). `module` is the path of the attention; `method` and `contract` are those of kv_b.
+    k_rope are written first, in its layout (P7); `fp8_e4m3` has one scale, `scale`. `kv` is what the checkpoint says of that (C4, W2). `module` is the
+    path of the attention; `method` and `contract` are those of kv_b. With three matrices, kv_b, w_kc and w_vc, the kernel may take either form
+    by the number of rows (`--mla auto` without `--batch-invariant`, B5).
 
     ```mlir
     %y = model.mla_attention %q, %c, %r : tensor<?x64xbf16>, tensor<?x32xbf16> kv_b(%w : tensor<512x64xbf16>) of %b[%l]
@@ -104,12 +126,13 @@ def Model_MlaAttentionOp : Model_Op<"mla_attention", [AttrSizedOperandSegments]>
     ```
   }];
   let arguments = (ins Model_Plain:$q, Optional<Model_Plain>:$latent, Optional<Model_Plain>:$k_rope, Optional<Q_KvType>:$cache,
-                       Variadic<Model_Weight>:$kv_b, Optional<Model_Plain>:$input_scale, Optional<AnyRankedTensor>:$selected, Model_BatchType:$batch, Index:$layer,
+                       Optional<Model_Plain>:$cache_scale, Variadic<Model_Weight>:$kv_b, Optional<Model_Plain>:$input_scale, Optional<AnyRankedTensor>:$selected, Model_BatchType:$batch, Index:$layer,
                        I64Attr:$heads, I64Attr:$nope_dim, I64Attr:$rope_dim, I64Attr:$value_dim, I64Attr:$rank, F32Attr:$scale,
-                       StrAttr:$module, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract);
+                       StrAttr:$module, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract, OptionalAttr<Q_StoredAttr>:$kv);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = [{
     $q (`,` $latent^ `,` $k_rope `:` type($latent) `,` type($k_rope))? (`cache` `(` $cache^ `:` qualified(type($cache)) `)`)?
+    (`scale` `(` $cache_scale^ `:` type($cache_scale) `)`)?
     `kv_b` `(` $kv_b `:` type($kv_b) `)` (`input_scale` `(` $input_scale^ `:` type($input_scale) `)`)? (`selected` `(` $selected^ `:` type($selected) `)`)?
     `of` $batch `[` $layer `]` attr-dict `:` type($q) `->` type($result)
   }];
@@ -171,6 +194,21 @@ def Model_AllReduceOp : Model_Op<"all_reduce", [SameOperandsAndResultType]> {
   }];
   let arguments = (ins Model_Plain:$input, I64Attr:$ranks, StrAttr:$module);
   let results = (outs Model_Plain:$result);
+  let assemblyFormat = "$input attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Model_BroadcastOp : Model_Op<"broadcast", [SameOperandsAndResultType]> {
+  let summary = "Rank 0's choice on all ranks";
+  let description = [{
+    `y` is rank 0's x, in i32: all ranks read the rows that it chose (P10). `module` is the indexer whose choice it is.
+
+    ```mlir
+    %y = model.broadcast %r {ranks = 8 : i64, module = "model.layers.{l}.self_attn.indexer"} : tensor<?x8xi32>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input, I64Attr:$ranks, StrAttr:$module);
+  let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$input attr-dict `:` type($result)";
   let hasVerifier = 1;
 }

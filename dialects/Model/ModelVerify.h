@@ -51,6 +51,9 @@ mlir::LogicalResult verifyScale(mlir::Operation *op, llvm::StringRef what,
 mlir::LogicalResult verifyVector(mlir::Operation *op, llvm::StringRef what,
                                  mlir::Value value, int64_t width,
                                  llvm::StringRef rule);
+/// Rows that ranks add (P15).
+mlir::LogicalResult verifyRankSum(mlir::Operation *op,
+                                  mlir::RankedTensorType type);
 /// `weight` is what the method stores or what the contract reads (B3).
 mlir::LogicalResult verifyWeightContract(mlir::Operation *op, mlir::Type weight,
                                          q::MethodAttr method,

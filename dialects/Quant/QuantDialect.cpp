@@ -261,23 +261,78 @@ void MethodAttr::print(AsmPrinter &printer) const {
 // ContractAttr
 //===----------------------------------------------------------------------===//
 
+Type ContractAttr::getStorage() const {
+  if (!isQuantized() || getCodes() || getWeight().isGroup())
+    return getCodes();
+  return Float8E4M3FNType::get(getContext());
+}
+
+Type ContractAttr::getActivationStorage() const {
+  Type storage = getStorage();
+  if (storage && storage.isInteger(8))
+    return storage;
+  return Float8E4M3FNType::get(getContext());
+}
+
+bool ContractAttr::accepts(TensorType weight) const {
+  return isQuantized() && weight.getGranularity() == getWeight() &&
+         weight.getScaleType() == getScale() &&
+         (!getStorage() || weight.getElementType() == getStorage());
+}
+
+ContractAttr ContractAttr::withWeight(GranularityAttr weight) const {
+  return get(getContext(), weight, getScale(), getActivation(), getIsStatic(),
+             getUe8m0(), getCodes(), getBound(), getLayout());
+}
+
+/// What a contract says beside granularities (N7, P3).
+static LogicalResult
+verifyContractFormat(function_ref<InFlightDiagnostic()> emitError, Type scale,
+                     GranularityAttr weight, GranularityAttr activation,
+                     bool isStatic, bool ue8m0, Type codes, FloatAttr bound) {
+  bool isInt8 = codes && codes.isInteger(8);
+  if (isa<Float8E8M0FNUType>(scale) && (!weight.isBlock() || isInt8))
+    return emitError() << "scale type is " << scale
+                       << ", which is of blocks of f8E4M3FN codes [N7]";
+  if (isInt8 && weight.isBlock())
+    return emitError() << "codes are i8 in blocks, expected one scale a tensor "
+                          "or a channel [N7]";
+  if (isInt8 && ue8m0)
+    return emitError() << "i8 activations have f32 scales, ue8m0 is for FP8 "
+                          "[N7]";
+  if (bound && (!activation || isStatic ||
+                activation.getKind() != GranularityKind::PerToken))
+    return emitError() << "a bound is of dynamic per_token scales [P3]";
+  if (bound && !(bound.getValueAsDouble() > 0))
+    return emitError() << "bound is " << bound.getValueAsDouble()
+                       << ", expected a positive number [P3]";
+  return success();
+}
+
 LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    GranularityAttr weight, Type scale,
                                    GranularityAttr activation, bool isStatic,
-                                   bool ue8m0) {
+                                   bool ue8m0, Type codes, FloatAttr bound,
+                                   Layout layout) {
   if (!weight != !scale)
     return emitError() << "a quantised weight has a granularity and a scale "
                           "type, this one only one of them [W1]";
   if (!weight) {
-    if (activation || isStatic || ue8m0)
+    if (activation || isStatic || ue8m0 || codes || bound ||
+        layout != Layout::Plain)
       return emitError() << "the activation of an unquantised weight is not "
                             "quantised [B1]";
     return success();
   }
+  if (codes && !isStorageType(codes))
+    return emitError() << "codes are " << codes
+                       << ", expected a storage type such as i8 [N1]";
   if (weight.getKind() == GranularityKind::PerToken)
     return emitError() << "a weight's scales are per_tensor, per_channel, "
                           "block or group, not per_token [W1]";
-  if (failed(verifyScaleType(emitError, scale)))
+  if (failed(verifyScaleType(emitError, scale)) ||
+      failed(verifyContractFormat(emitError, scale, weight, activation,
+                                  isStatic, ue8m0, codes, bound)))
     return failure();
   if (!activation) {
     if (isStatic || ue8m0)
@@ -318,19 +373,25 @@ Attribute ContractAttr::parse(AsmParser &parser, Type) {
   if (succeeded(parser.parseOptionalKeyword("none"))) {
     if (parser.parseGreater())
       return {};
-    return ContractAttr::getChecked(emit, parser.getContext(),
-                                    GranularityAttr(), Type(),
-                                    GranularityAttr(), false, false);
+    return ContractAttr::getChecked(
+        emit, parser.getContext(), GranularityAttr(), Type(), GranularityAttr(),
+        false, false, Type(), FloatAttr(), Layout::Plain);
   }
   if (parser.parseKeyword("weight") || parser.parseEqual())
     return {};
   FailureOr<GranularityAttr> weight = GranularityAttr::parseBare(parser);
-  Type scale;
-  if (failed(weight) || parseField(parser, "scale") ||
+  if (failed(weight) || parser.parseComma())
+    return {};
+  Type codes, scale;
+  if (succeeded(parser.parseOptionalKeyword("codes")) &&
+      (parser.parseEqual() || parser.parseType(codes) || parser.parseComma()))
+    return {};
+  if (parser.parseKeyword("scale") || parser.parseEqual() ||
       parser.parseType(scale) || parseField(parser, "activation"))
     return {};
   GranularityAttr activation;
   bool isStatic = false, ue8m0 = false;
+  FloatAttr bound;
   if (failed(parser.parseOptionalKeyword("none"))) {
     FailureOr<GranularityAttr> parsed = GranularityAttr::parseBare(parser);
     if (failed(parsed))
@@ -338,11 +399,32 @@ Attribute ContractAttr::parse(AsmParser &parser, Type) {
     activation = *parsed;
     isStatic = succeeded(parser.parseOptionalKeyword("static"));
     ue8m0 = succeeded(parser.parseOptionalKeyword("ue8m0"));
+    if (succeeded(parser.parseOptionalKeyword("bound"))) {
+      double value;
+      if (parser.parseFloat(value))
+        return {};
+      bound = FloatAttr::get(Float32Type::get(parser.getContext()), value);
+    }
+  }
+  Layout layout = Layout::Plain;
+  if (succeeded(parser.parseOptionalComma())) {
+    SMLoc wordLoc = parser.getCurrentLocation();
+    StringRef word;
+    if (parser.parseKeyword("layout") || parser.parseEqual() ||
+        parser.parseKeyword(&word))
+      return {};
+    std::optional<Layout> named = symbolizeLayout(word);
+    if (!named) {
+      parser.emitError(wordLoc) << "unknown layout '" << word << "'";
+      return {};
+    }
+    layout = *named;
   }
   if (parser.parseGreater())
     return {};
   return ContractAttr::getChecked(emit, parser.getContext(), *weight, scale,
-                                  activation, isStatic, ue8m0);
+                                  activation, isStatic, ue8m0, codes, bound,
+                                  layout);
 }
 
 void ContractAttr::print(AsmPrinter &printer) const {
@@ -352,15 +434,22 @@ void ContractAttr::print(AsmPrinter &printer) const {
   }
   printer << "<weight = ";
   getWeight().printBare(printer);
+  if (getCodes())
+    printer << ", codes = " << getCodes();
   printer << ", scale = " << getScale() << ", activation = ";
-  if (!quantizesActivation()) {
-    printer << "none>";
-    return;
-  }
-  getActivation().printBare(printer);
+  if (quantizesActivation())
+    getActivation().printBare(printer);
+  else
+    printer << "none";
   if (getIsStatic())
     printer << " static";
   if (getUe8m0())
     printer << " ue8m0";
+  if (getBound()) {
+    printer << " bound ";
+    printer.printFloat(getBound().getValue());
+  }
+  if (getLayout() != Layout::Plain)
+    printer << ", layout = " << stringifyLayout(getLayout());
   printer << '>';
 }

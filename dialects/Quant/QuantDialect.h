@@ -20,6 +20,10 @@
 #include "dialects/Quant/QuantDialect.h.inc"
 #include "dialects/Quant/QuantEnums.h.inc"
 
+namespace octet::q {
+class TensorType; // of which attributes speak
+} // namespace octet::q
+
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Quant/QuantAttrs.h.inc"
 
@@ -46,6 +50,21 @@ mlir::Type withExperts(mlir::Type type, int64_t experts);
 /// The module path is not empty, and has `{l}` exactly if there is an index.
 mlir::LogicalResult verifyModulePath(mlir::Operation *op, llvm::StringRef path,
                                      bool hasIndex);
+
+/// What a cut of that side leaves whole, in elements: blocks, groups and packed
+/// words; 1 where it may be anywhere (W3).
+int64_t getSliceStep(mlir::Type type, Side side);
+
+/// The size of that side of a plain or quantised tensor; rows of a vector are
+/// its elements. Nothing if it has no such side.
+std::optional<int64_t> getSideSize(mlir::Type type, Side side);
+
+/// The same tensor with another size of that side; a scale's shape follows
+/// (W4, W5). Of an unfused matrix, or of columns.
+mlir::Type withSideSize(mlir::Type type, Side side, int64_t size);
+
+/// Why a tensor of that type cannot be cut so, with its rule; empty if it can.
+std::string describeSlice(mlir::Type type, SliceAttr slice);
 
 /// The element type of a plain or quantised tensor.
 mlir::Type getStorage(mlir::Type tensor);

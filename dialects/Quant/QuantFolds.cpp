@@ -32,7 +32,8 @@ LogicalResult UnpackOp::fold(FoldAdaptor,
 OpFoldResult PackOp::fold(FoldAdaptor) {
   auto unpack = getData().getDefiningOp<UnpackOp>();
   if (!unpack || getData() != unpack.getData() ||
-      getScale() != unpack.getScale() ||
+      getScale() != unpack.getScale() || getZeros() || getGlobal() ||
+      getOrder() ||
       unpack.getInput().getType() != getType())
     return {};
   return unpack.getInput();

@@ -18,6 +18,33 @@ using namespace octet::q;
 #define GET_OP_CLASSES
 #include "dialects/Quant/QuantOps.cpp.inc"
 
+/// Parts of a tensor's type, as a set.
+enum TypePart : unsigned {
+  kNothing = 0,
+  kShape = 1,
+  kStorage = 2,
+  kGranularity = 4,
+  kScale = 8,
+  kShards = 16,
+  kOffset = 32,
+  kLayout = 64,
+};
+
+/// Where two types differ. A type with one part replaced may be none, so
+/// verifiers do not make it to compare.
+static unsigned findDifferences(q::TensorType a, q::TensorType b) {
+  return (a.getShape() != b.getShape() ? kShape : kNothing) |
+         (a.getElementType() != b.getElementType() ? kStorage : kNothing) |
+         (a.getGranularity() != b.getGranularity() ? kGranularity : kNothing) |
+         (a.getScaleType() != b.getScaleType() ? kScale : kNothing) |
+         (a.getShards() != b.getShards() ? kShards : kNothing) |
+         (a.getOffset() != b.getOffset() || a.getGlobal() != b.getGlobal() ||
+                  a.getActOrder() != b.getActOrder()
+              ? kOffset
+              : kNothing) |
+         (a.getLayout() != b.getLayout() ? kLayout : kNothing);
+}
+
 /// A row `[K]` stands for `[1, K]` inside a row kernel.
 static SmallVector<int64_t> asMatrix(RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
@@ -44,7 +71,7 @@ static LogicalResult verifyPlainSide(Operation *op, StringRef what,
 static LogicalResult verifyParts(Operation *op, q::TensorType type,
                                  RankedTensorType data,
                                  RankedTensorType scale) {
-  if (type.isGguf())
+  if (type.isGguf() || type.isTiled())
     return op->emitOpError() << type << " holds codes and scales in one tensor "
                              << "and has no parts [W1]";
   if (data != type.getDataTensorType())
@@ -87,6 +114,18 @@ LogicalResult QuantizeOp::verify() {
                            << ", the result type implies " << scaleType
                            << " [W1]";
   }
+  if (FloatAttr bound = getBoundAttr()) {
+    if (getScale() ||
+        type.getGranularity().getKind() != GranularityKind::PerToken)
+      return emitOpError() << "bound is of dynamic per_token scales, the result "
+                              "is "
+                           << type << " [P3]";
+    if (!(bound.getValueAsDouble() > 0) || bound.getValue().isInfinity())
+      return emitOpError() << "bound is " << bound.getValueAsDouble()
+                           << ", expected a positive number [P3]";
+  }
+  if (type.getElementType().isInteger(8) && getUe8m0())
+    return emitOpError() << "i8 codes have f32 scales, ue8m0 is for FP8 [N7]";
   if (!isa<Float32Type, Float8E8M0FNUType>(scaleType))
     return emitOpError() << "scales of the result are " << scaleType
                          << ", expected f32 or f8E8M0FNU [P3]";
@@ -102,13 +141,69 @@ LogicalResult DequantizeOp::verify() {
                          getInput().getType());
 }
 
+/// A stored tensor has the elements that the type implies: the same number in
+/// the same order, bytes under any of their names (N7).
+static bool isStoredAs(RankedTensorType stored, RankedTensorType implied) {
+  auto isByte = [](Type type) {
+    return type.isInteger(8) || isa<Float8E8M0FNUType>(type);
+  };
+  bool sameType = stored.getElementType() == implied.getElementType() ||
+                  (isByte(stored.getElementType()) &&
+                   isByte(implied.getElementType()));
+  bool sameShape = stored.getShape() == implied.getShape();
+  bool isScalar = implied.getRank() == 0 && isScalarTensor(stored);
+  return sameType && (sameShape || isScalar);
+}
+
+/// The tensors of codes that share words.
+static LogicalResult verifyWordParts(PackOp op, q::TensorType type) {
+  struct Part {
+    StringRef name;
+    Value value;
+    RankedTensorType implied;
+    StringRef rule;
+  };
+  for (const Part &part :
+       {Part{"data", op.getData(), type.getDataTensorType(), "W1"},
+        Part{"scale", op.getScale(), type.getScaleTensorType(), "W1"},
+        Part{"zeros", op.getZeros(), type.getZeroTensorType(), "W1"},
+        Part{"global", op.getGlobal(), type.getGlobalTensorType(), "N7"},
+        Part{"order", op.getOrder(), type.getOrderTensorType(), "W1"}}) {
+    if (!part.value && !part.implied)
+      continue;
+    if (!part.value)
+      return op.emitOpError() << "has no " << part.name << ", the type implies "
+                              << part.implied << " [" << part.rule << "]";
+    Type stored = part.value.getType();
+    if (!part.implied)
+      return op.emitOpError() << part.name << " is " << stored << ", " << type
+                              << " has none [" << part.rule << "]";
+    if (!isStoredAs(cast<RankedTensorType>(stored), part.implied))
+      return op.emitOpError()
+             << part.name << " is " << stored << ", the type implies "
+             << part.implied << " [" << part.rule << "]";
+  }
+  return success();
+}
+
 LogicalResult PackOp::verify() {
-  return verifyParts(*this, getResult().getType(),
+  q::TensorType type = getResult().getType();
+  if (type.isPacked())
+    return verifyWordParts(*this, type);
+  if (getZeros() || getGlobal() || getOrder())
+    return emitOpError() << "zeros, global and order belong to codes that "
+                            "share words, the result is "
+                         << type << " [W1]";
+  return verifyParts(*this, type,
                      cast<RankedTensorType>(getData().getType()),
                      cast<RankedTensorType>(getScale().getType()));
 }
 
 LogicalResult UnpackOp::verify() {
+  if (getInput().getType().isPacked())
+    return emitOpError() << getInput().getType()
+                         << " has more than codes and scales; q.repack takes "
+                            "it as a whole [W1]";
   return verifyParts(*this, getInput().getType(),
                      cast<RankedTensorType>(getData().getType()),
                      cast<RankedTensorType>(getScale().getType()));
@@ -246,6 +341,14 @@ LogicalResult LoadOp::verify() {
                            << ", which is not made of heads of "
                            << int64_t(*rows) << " rows [W16]";
   }
+  if (std::optional<Type> stored = getScaleType()) {
+    // The bits of exponents, under the name that most files have for them.
+    if (!hasScale || !isa<Float8E8M0FNUType>(quantized.getScaleType()) ||
+        !stored->isUnsignedInteger(8))
+      return emitOpError() << "scale_type is " << *stored << ", the result "
+                           << type
+                           << "; only f8E8M0FNU scales are stored as ui8 [N7]";
+  }
   if (std::optional<ArrayRef<int64_t>> shape = getScaleShape()) {
     std::optional<int64_t> stored = checkedProduct(*shape);
     int64_t implied =
@@ -260,7 +363,9 @@ LogicalResult LoadOp::verify() {
                             "join them with q.concat [C8]";
   if (!quantized) {
     Type element = cast<RankedTensorType>(type).getElementType();
-    if (isStorageType(element) && isa<FloatType>(element))
+    // The scales of NVFP4 are E4M3 as well (N7).
+    if (isStorageType(element) && isa<FloatType>(element) &&
+        !getWeight().contains("scale"))
       return emitOpError() << "result is " << type
                            << ", FP8 codes mean nothing without a scale [C13]";
   }
@@ -269,7 +374,7 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult ConvertScalesOp::verify() {
   q::TensorType from = getInput().getType(), to = getResult().getType();
-  if (from.withScaleType(to.getScaleType()) != to)
+  if (findDifferences(from, to) & ~kScale)
     return emitOpError() << "turns " << from << " into " << to
                          << ", only the scale type may change";
   if (from.getScaleType() != to.getScaleType() &&
@@ -289,9 +394,88 @@ LogicalResult ExpandScalesOp::verify() {
       !isKind(to, GranularityKind::PerChannel))
     return emitOpError() << "turns " << from << " into " << to
                          << ", expected per_tensor into per_channel [W7]";
-  if (from.withGranularity(to.getGranularity()) != to)
+  if (findDifferences(from, to) & ~kGranularity)
     return emitOpError() << "turns " << from << " into " << to
                          << ", only the granularity may change [W7]";
+  return success();
+}
+
+/// FP8 formats that no product reads (N8).
+static bool isForeignFloat8(Type type) {
+  return isa<Float8E5M2Type, Float8E5M2FNUZType, Float8E4M3FNUZType>(type);
+}
+
+StringRef RequantizeOp::findRule(q::TensorType from, q::TensorType to) {
+  Type source = from.getElementType(), result = to.getElementType();
+  bool isSource = isa<Float8E4M3FNType>(source);
+  bool isResult = isa<Float8E4M3FNType>(result);
+  unsigned differences = findDifferences(from, to);
+  if (from.getLayout() != Layout::Plain || !from.getScaleType().isF32())
+    return "";
+  if (differences == kStorage &&
+      ((isForeignFloat8(source) && isResult) ||
+       (isSource && isa<Float8E4M3FNUZType>(result))))
+    return "N8";
+  if (!isSource || !isResult)
+    return "";
+  if (differences == kShards && to.getShards().empty() &&
+      from.getGranularity().getKind() == GranularityKind::PerTensor)
+    return "W8";
+  if (differences == kScale && from.getGranularity().isBlock() &&
+      isa<Float8E8M0FNUType>(to.getScaleType()))
+    return "W11";
+  return "";
+}
+
+LogicalResult RequantizeOp::verify() {
+  q::TensorType from = getInput().getType(), to = getResult().getType();
+  if (findRule(from, to).empty())
+    return emitOpError()
+           << "turns " << from << " into " << to
+           << "; expected another FP8 format with f32 scales [N8], one scale "
+              "for the shards of a per_tensor matrix [W8], or f8E8M0FNU for "
+              "the f32 scales of blocks [W11]";
+  return success();
+}
+
+LogicalResult MergeScalesOp::verify() {
+  q::TensorType from = getInput().getType(), to = getResult().getType();
+  constexpr int64_t kGroup = 32;
+  GranularityAttr group = from.getGranularity(), block = to.getGranularity();
+  if (!group.isBlock() || group.getBlockN() != 1 ||
+      group.getBlockK() != kGroup ||
+      !isa<Float8E8M0FNUType>(from.getScaleType()))
+    return emitOpError() << "input is " << from
+                         << ", expected block<1x32> with f8E8M0FNU scales [B6]";
+  if (!block.isBlock() || block.getBlockK() % kGroup ||
+      !to.getScaleType().isF32() ||
+      findDifferences(from, to) != (kGranularity | kScale))
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", expected blocks of whole groups of 32 with f32 "
+                            "scales [B6]";
+  return success();
+}
+
+LogicalResult RepackOp::verify() {
+  q::TensorType from = getInput().getType(), to = getResult().getType();
+  if (to.isTiled()) {
+    if (q::TensorType tiled = from.getTiled(); tiled != to) {
+      InFlightDiagnostic diag = emitOpError()
+                                << "turns " << from << " into " << to;
+      if (tiled)
+        return diag << ", expected " << tiled << " [B4]";
+      return diag << ", expected codes that share words [B4]";
+    }
+    return success();
+  }
+  if (from.getLayout() != Layout::Plain || to.getLayout() == Layout::Plain ||
+      to.isGguf() || to.isPacked() || to.getLayout() == Layout::ColumnMajorScales)
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", expected a plain weight into the layout of a "
+                            "kernel [B4]";
+  if (findDifferences(from, to) != kLayout)
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", only the layout may change [B4]";
   return success();
 }
 
@@ -386,6 +570,33 @@ LogicalResult ConcatOp::verify() {
 }
 
 /// Scalars that a kernel reads are F32.
+LogicalResult SplitHeadsOp::verify() {
+  auto typeOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType());
+  };
+  RankedTensorType input = typeOf(getInput());
+  RankedTensorType first = typeOf(getFirst()), second = typeOf(getSecond());
+  for (auto [name, type, rank] : {std::tuple("input", input, 2),
+                                  {"first", first, 3},
+                                  {"second", second, 3}})
+    if (type.getRank() != rank || !type.hasStaticShape() ||
+        !isPlainFloat(type.getElementType()) ||
+        type.getElementType() != input.getElementType())
+      return emitOpError() << name << " is " << type << ", expected "
+                           << (rank == 2 ? "a matrix" : "heads x rows x K")
+                           << " in f32, bf16 or f16: codes are dequantised "
+                              "before they are split [W12]";
+  int64_t heads = first.getDimSize(0), k = input.getDimSize(1);
+  std::optional<int64_t> each =
+      checkedAdd(first.getDimSize(1), second.getDimSize(1));
+  std::optional<int64_t> rows = each ? checkedMul(heads, *each) : std::nullopt;
+  if (second.getDimSize(0) != heads || first.getDimSize(2) != k ||
+      second.getDimSize(2) != k || rows != input.getDimSize(0))
+    return emitOpError() << "input is " << input << ", its heads are not those "
+                         << "of " << first << " and " << second << " [W12]";
+  return success();
+}
+
 static LogicalResult verifyF32Scalar(Operation *op, StringRef what,
                                      Value value) {
   if (!cast<RankedTensorType>(value.getType()).getElementType().isF32())

@@ -29,17 +29,25 @@ def Q_QuantizeOp : Q_Op<"quantize", [Pure]> {
     s = max(amax, 1e-10) / 448 over each group of the result type (N3), or the given scale
     code = rne(clamp(x / s, -448, 448))                          (N2)
     ```
-    With `ue8m0` the scale is rounded up to a power of two (N4). A `scale` operand is a static per-tensor scale (P3).
+    With `ue8m0` the scale is rounded up to a power of two (N4). A `scale` operand is a static per-tensor scale (P3). `bound` is the largest
+    amax that a scale follows, `s = min(max(amax, 1e-10), bound) / 448`; what lies beyond saturates (fbgemm_fp8). Codes of i8 are
+    `rne(clamp(x / s, -127, 127))` with `s = max(amax, 1e-10) / 127` (N7).
     Shapes: x `[M, K]`, or a row `[K]` with a result `[1, K]` inside `kernel.rowwise`.
 
     ```mlir
     %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x256xf8E4M3FN, block<1x128>, f32>
     %r = q.quantize %x, %s : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf8E4M3FN, per_tensor, f32>
+    %b = q.quantize %x bound 1.2e+03 : tensor<?x256xbf16> -> !q.tensor<?x256xf8E4M3FN, per_token, f32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$input, Optional<Q_Scalar>:$scale, UnitAttr:$ue8m0);
+  let arguments = (ins AnyRankedTensor:$input, Optional<Q_Scalar>:$scale, UnitAttr:$ue8m0, OptionalAttr<F32Attr>:$bound);
   let results = (outs Q_TensorType:$result);
-  let assemblyFormat = "$input (`,` $scale^)? (`ue8m0` $ue8m0^)? attr-dict `:` type($input) (`,` type($scale)^)? `->` qualified(type($result))";
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$input, "::mlir::Value":$scale, "bool":$ue8m0), [{
+      build($_builder, $_state, result, input, scale, ue8m0, ::mlir::FloatAttr());
+    }]>
+  ];
+  let assemblyFormat = "$input (`,` $scale^)? (`ue8m0` $ue8m0^)? (`bound` $bound^)? attr-dict `:` type($input) (`,` type($scale)^)? `->` qualified(type($result))";
   let hasVerifier = 1;
 }
 
@@ -58,18 +66,30 @@ def Q_DequantizeOp : Q_Op<"dequantize", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Q_PackOp : Q_Op<"pack", [Pure]> {
+def Q_PackOp : Q_Op<"pack", [Pure, AttrSizedOperandSegments]> {
   let summary = "Join codes and scales";
   let description = [{
-    The scale's type must be the one that the result type implies (W1).
+    The types of scale, zero points, `order` (the group of each of K) and the scale above those of groups must be the ones that the result type
+    implies, and each is there exactly if the type says so (W1).
 
     ```mlir
     %w = q.pack %codes, %scale : tensor<576x7168xf8E4M3FN>, tensor<5x56xf32> -> !q.tensor<576x7168xf8E4M3FN, block<128x128>, f32>
+    %g = q.pack %qweight, %scales zeros(%qzeros : tensor<32x512xi32>) order(%g_idx : tensor<4096xi32>) : tensor<512x4096xi32>, tensor<32x4096xf16>
+        -> !q.tensor<4096x4096xi4, group<128>, f16, zero_points_minus_one, act_order, layout = packed_k>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$data, AnyRankedTensor:$scale);
+  let arguments = (ins AnyRankedTensor:$data, AnyRankedTensor:$scale, Optional<AnyRankedTensor>:$zeros, Optional<AnyRankedTensor>:$global,
+                       Optional<AnyRankedTensor>:$order);
   let results = (outs Q_TensorType:$result);
-  let assemblyFormat = "$data `,` $scale attr-dict `:` type($data) `,` type($scale) `->` qualified(type($result))";
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$data, "::mlir::Value":$scale), [{
+      build($_builder, $_state, result, data, scale, ::mlir::Value(), ::mlir::Value(), ::mlir::Value());
+    }]>
+  ];
+  let assemblyFormat = [{
+    $data `,` $scale (`zeros` `(` $zeros^ `:` type($zeros) `)`)? (`global` `(` $global^ `:` type($global) `)`)?
+    (`order` `(` $order^ `:` type($order) `)`)? attr-dict `:` type($data) `,` type($scale) `->` qualified(type($result))
+  }];
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -150,7 +170,8 @@ def Q_LoadOp : Q_Op<"load", [AttrSizedOperandSegments]> {
     its scale (W2), present exactly if the result is quantised and does not hold its scales itself (`layout = gguf`). The result has the types that
     are stored; elements in blocks that no kernel reads (GGUF's Q4_K) are f32. `head_rows` undoes the file's order of the rows of a head: row 2 i + j of
     it is row j * head_rows / 2 + i (W16). A scale that is stored in another shape of
-    the same elements than the type implies (`[]`, `[N]`, `[a, 1, b, 1]`) has it in `scale_shape` (W1, W2).
+    the same elements than the type implies (`[]`, `[N]`, `[a, 1, b, 1]`) has it in `scale_shape` (W1, W2), and one that is stored in another dtype of the
+    same bits (exponents as `ui8`, N7) in `scale_type`.
 
     ```mlir
     %w = q.load "model.layers.{l}.self_attn.o_proj"[%l] weight "weight" scale "weight_scale_inv" : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
@@ -160,9 +181,28 @@ def Q_LoadOp : Q_Op<"load", [AttrSizedOperandSegments]> {
     ```
   }];
   let arguments = (ins StrAttr:$path, Optional<Index>:$index, StrAttr:$weight, OptionalAttr<StrAttr>:$scale,
-                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape, OptionalAttr<I64Attr>:$head_rows, Optional<Index>:$expert);
+                       OptionalAttr<DenseI64ArrayAttr>:$scale_shape, OptionalAttr<I64Attr>:$head_rows, Optional<Index>:$expert,
+                       OptionalAttr<TypeAttr>:$scale_type);
   let results = (outs Q_AnyTensor:$result);
   let assemblyFormat = "$path (`[` $index^ `]`)? (`expert` `(` $expert^ `)`)? `weight` $weight (`scale` $scale^)? (`head_rows` $head_rows^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Q_SliceOp : Q_Op<"slice", [Pure]> {
+  let summary = "The part of a tensor that one rank holds";
+  let description = [{
+    The experts, rows or columns that `#q.slice` says of rank `rank`, with the scales that belong to them; the result's type follows from the
+    input's (W4, W5).
+
+    ```mlir
+    %s = q.slice %w of %rank <rows 512 at affine_map<(d0) -> (d0 * 512)>> : !q.tensor<4096x7168xf8E4M3FN, block<128x128>, f32> -> !q.tensor<512x7168xf8E4M3FN, block<128x128>, f32>
+    %t = q.slice %g of %rank <cols 640 at affine_map<(d0) -> (d0 * 576)>, padded, own = 576 of 128>
+        : !q.tensor<512x1152xf8E4M3FN, block<128x128>, f32> -> !q.tensor<512x640xf8E4M3FN, block<128x128>, f32>
+    ```
+  }];
+  let arguments = (ins Q_AnyTensor:$input, Index:$rank, Q_SliceAttr:$slice);
+  let results = (outs Q_AnyTensor:$result);
+  let assemblyFormat = "$input `of` $rank $slice attr-dict `:` type($input) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -170,7 +210,8 @@ def Q_CheckScalesOp : Q_Op<"check_scales", []> {
   let summary = "Refuse scales that cannot be";
   let description = [{
     Ends loading with an error that names the tensor and the index if a scale is NaN, infinite, negative, or zero where its block holds a value (W6).
-    In `layout = gguf` a scale may have any sign and be zero, and minimums are finite too.
+    In `layout = gguf` a scale may have any sign and be zero, and minimums are finite too. Of codes that share words the indices of `act_order` and
+    the scale above those of groups are checked as well.
 
     ```mlir
     q.check_scales %w : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
@@ -212,6 +253,68 @@ def Q_ExpandScalesOp : Q_Op<"expand_scales", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Q_RequantizeOp : Q_Op<"requantize", [Pure]> {
+  let summary = "The same numbers in other codes or scales, rounded again";
+  let description = [{
+    Dequantises and quantises with the storage, granularity and scales of the result. Three rewrites of loading need it:
+
+    - N8: `f8E5M2`, `f8E5M2FNUZ` and `f8E4M3FNUZ` to `f8E4M3FN`, and `f8E4M3FN` to `f8E4M3FNUZ`, at their own granularity. From FNUZ the bits stay and
+      the scale is halved, but for a group that holds +-240, which is rounded again; NaN codes end loading with an error. To FNUZ the scale is doubled.
+    - W8: `per_tensor` with a scale a shard to one scale, the largest of them. One that is stored fused has one scale already.
+    - W11: blocks with float scales to f8E8M0FNU. A block whose scale is a power of two keeps its codes; of another, `s = 2^ceil(log2(amax / 448))`
+      over the block's values (N4).
+
+    ```mlir
+    %v = q.requantize %w : !q.tensor<64x256xf8E5M2, per_channel, f32> -> !q.tensor<64x256xf8E4M3FN, per_channel, f32>
+    %v = q.requantize %w : !q.tensor<512x128xf8E4M3FN, per_tensor, f32, shards = [256, 256]> -> !q.tensor<512x128xf8E4M3FN, per_tensor, f32>
+    %v = q.requantize %w : !q.tensor<256x384xf8E4M3FN, block<128x128>, f32> -> !q.tensor<256x384xf8E4M3FN, block<128x128>, f8E8M0FNU>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The rule of the rewrite, "N8", "W8" or "W11"; empty if it is none.
+    static ::llvm::StringRef findRule(TensorType from, TensorType to);
+  }];
+}
+
+def Q_MergeScalesOp : Q_Op<"merge_scales", [Pure]> {
+  let summary = "Groups that share one scale as blocks";
+  let description = [{
+    MXFP8 as block FP8 (`--mxfp8-as block`, B6): the codes stay, and a block takes the scale of its groups. Exact: scales that differ inside of a block
+    end loading with an error that names the tensor and both places.
+
+    ```mlir
+    %v = q.merge_scales %w : !q.tensor<256x384xf8E4M3FN, block<1x32>, f8E8M0FNU> -> !q.tensor<256x384xf8E4M3FN, block<128x128>, f32>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
+def Q_RepackOp : Q_Op<"repack", [Pure]> {
+  let summary = "The same codes and scales in another layout";
+  let description = [{
+    Brings a weight into the order that its kernel reads (B1, B4, C10); no number changes. To `layout = tiled` codes, scales, zero points and minimums
+    of 64 rows come together; with `act_order` the columns are sorted by group, which the product does to its input as well, zero points become whole
+    numbers, BF16 scales F32, and a scale that `divides` its reciprocal.
+
+    ```mlir
+    %t = q.repack %w : !q.tensor<4096x4096xi4, group<128>, f16, zero_points_minus_one, act_order, layout = packed_k>
+                    -> !q.tensor<4096x4096xi4, group<128>, f16, zero_points, act_order, layout = tiled>
+    %v = q.repack %w : !q.tensor<256x384xf8E4M3FN, block<128x128>, f8E8M0FNU> -> !q.tensor<256x384xf8E4M3FN, block<128x128>, f8E8M0FNU, layout = ue8m0_packed>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
 def Q_ConcatOp : Q_Op<"concat", [Pure]> {
   let summary = "The shards of a fused matrix";
   let description = [{
@@ -228,6 +331,23 @@ def Q_ConcatOp : Q_Op<"concat", [Pure]> {
   let assemblyFormat = "$inputs attr-dict `:` type($inputs) `->` type($result)";
   let hasVerifier = 1;
   let hasFolder = 1;
+}
+
+def Q_SplitHeadsOp : Q_Op<"split_heads", [Pure]> {
+  let summary = "The two halves of each head's rows";
+  let description = [{
+    Row `h * (A + B) + i` of the matrix is `first[h, i]` for i < A, else `second[h, i - A]`: kv_b_proj becomes w_kc and w_vc (W12). The matrix is plain:
+    a head's rows need not start on an edge of a scale block, so codes are dequantised by the whole matrix's rows before.
+
+    ```mlir
+    %m = q.dequantize %w : !q.tensor<448x64xf8E4M3FN, block<128x128>, f32> -> tensor<448x64xbf16>
+    %kc, %vc = q.split_heads %m : tensor<448x64xbf16> -> tensor<4x48x64xbf16>, tensor<4x64x64xbf16>
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$input);
+  let results = (outs AnyRankedTensor:$first, AnyRankedTensor:$second);
+  let assemblyFormat = "$input attr-dict `:` type($input) `->` type($first) `,` type($second)";
+  let hasVerifier = 1;
 }
 
 def Q_MaxOp : Q_Op<"max", [Pure]> {

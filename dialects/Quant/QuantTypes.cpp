@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PackedTypes.h"
 #include "dialects/Quant/QuantDialect.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "octet/Support/Checked.h"
@@ -42,12 +43,13 @@ static bool isFloat8(Type type) {
 }
 
 bool octet::q::isStorageType(Type type) {
-  return isFloat8(type) || type.isSignlessInteger(8) ||
-         type.isSignlessInteger(4);
+  return isFloat8(type) || isa<Float4E2M1FNType>(type) ||
+         type.isSignlessInteger(8) || type.isSignlessInteger(4);
 }
 
 bool octet::q::isScaleType(Type type) {
-  return isa<Float32Type, BFloat16Type, Float16Type, Float8E8M0FNUType>(type);
+  return isa<Float32Type, BFloat16Type, Float16Type, Float8E8M0FNUType,
+             Float8E4M3FNType>(type);
 }
 
 Type octet::q::getStorage(Type tensor) {
@@ -83,11 +85,48 @@ static constexpr GgufFormat kGgufFormats[] = {
     {"Q4_1", 4, Offset::Minimums},
 };
 
+/// Rows of scales in column-major layouts come in whole loads of 16 bytes.
+static constexpr int64_t kScaleAlign = 4;
+/// Exponents of a word.
+static constexpr int64_t kPerWord = 4;
+
+/// Scales along rows: `[groups, rows]`, rows rounded up (column_major_scales,
+/// ue8m0_packed). A block's exponent stands in the word of each of its rows.
+static SmallVector<int64_t> deriveColumnMajor(ArrayRef<int64_t> shape,
+                                              GranularityAttr granularity,
+                                              Layout layout) {
+  SmallVector<int64_t> scale(shape.drop_back(2));
+  int64_t rows = shape[shape.size() - 2];
+  int64_t groups = granularity.isBlock()
+                       ? cdiv(shape.back(), granularity.getBlockK())
+                       : 1;
+  if (layout == Layout::Ue8m0Packed)
+    groups = cdiv(groups, kPerWord);
+  if (!ShapedType::isDynamic(rows))
+    rows = checkedMul(cdiv(rows, kScaleAlign), kScaleAlign).value_or(INT64_MAX);
+  scale.append({groups, rows});
+  return scale;
+}
+
+/// Groups first, as where words lie along K (packed_k, awq).
+static SmallVector<int64_t> deriveTransposed(ArrayRef<int64_t> shape,
+                                             GranularityAttr granularity) {
+  int64_t groups = granularity.isGroup()
+                       ? cdiv(shape.back(), granularity.getBlockK())
+                       : 1;
+  return {groups, shape[shape.size() - 2]};
+}
+
 /// The one place that knows how many scales a type has (W1, W5b). Sides were
 /// checked: the sum of the blocks of all shards is at most the sum of rows.
 static SmallVector<int64_t> deriveScaleShape(ArrayRef<int64_t> shape,
                                              GranularityAttr granularity,
-                                             ArrayRef<int64_t> shardRows) {
+                                             ArrayRef<int64_t> shardRows,
+                                             Layout layout) {
+  if (layout == Layout::PackedK || layout == Layout::Awq)
+    return deriveTransposed(shape, granularity);
+  if (layout == Layout::ColumnMajorScales || layout == Layout::Ue8m0Packed)
+    return deriveColumnMajor(shape, granularity, layout);
   SmallVector<int64_t> scale(shape.drop_back(2)); // experts (W5)
   int64_t n = shape[shape.size() - 2], k = shape.back();
   switch (granularity.getKind()) {
@@ -121,14 +160,25 @@ SmallVector<int64_t> q::TensorType::getShardRows() const {
 }
 
 SmallVector<int64_t> q::TensorType::getScaleShape() const {
-  return deriveScaleShape(getShape(), getGranularity(), getShardRows());
+  return deriveScaleShape(getShape(), getGranularity(), getShardRows(),
+                          getLayout());
+}
+
+/// The type of an element of the scale's tensor.
+static Type getScaleElement(Type scaleType, Layout layout) {
+  if (layout == Layout::Ue8m0Packed)
+    return IntegerType::get(scaleType.getContext(), 32);
+  return scaleType;
 }
 
 RankedTensorType q::TensorType::getScaleTensorType() const {
-  return RankedTensorType::get(getScaleShape(), getScaleType());
+  return RankedTensorType::get(getScaleShape(),
+                               getScaleElement(getScaleType(), getLayout()));
 }
 
 RankedTensorType q::TensorType::getDataTensorType() const {
+  if (isPacked())
+    return getPackedData(*this);
   return RankedTensorType::get(getShape(), getElementType());
 }
 
@@ -154,9 +204,11 @@ static std::optional<int64_t> countBytes(ArrayRef<int64_t> shape,
 int64_t q::TensorType::getBytes() const {
   assert(!llvm::any_of(getShape(), ShapedType::isDynamic) &&
          "bytes of a type without a size");
+  if (isPacked() || isTiled())
+    return countPackedBytes(*this);
   // The verifier refused a type for which this overflows.
   return *countBytes(getShape(), getElementType(), getScaleShape(),
-                     getScaleType(), getOffset());
+                     getScaleElement(getScaleType(), getLayout()), getOffset());
 }
 
 StringRef q::TensorType::getGgufName() const {
@@ -180,23 +232,74 @@ q::TensorType q::TensorType::getGguf(MLIRContext *context, StringRef name,
 
 q::TensorType q::TensorType::withShape(ArrayRef<int64_t> shape) const {
   return get(getContext(), shape, getElementType(), getGranularity(),
-             getScaleType(), getShards(), getOffset(), getLayout());
+             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
 }
 q::TensorType q::TensorType::withScaleType(Type scaleType) const {
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             scaleType, getShards(), getOffset(), getLayout());
+             scaleType, getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
 }
 q::TensorType
 q::TensorType::withGranularity(GranularityAttr granularity) const {
   return get(getContext(), getShape(), getElementType(), granularity,
-             getScaleType(), getShards(), getOffset(), getLayout());
+             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
 }
 q::TensorType q::TensorType::withShards(ArrayRef<int64_t> shards) const {
   // A matrix of one shard is an unfused one, and has one spelling.
   if (shards.size() == 1)
     shards = {};
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             getScaleType(), shards, getOffset(), getLayout());
+             getScaleType(), shards, getOffset(), getLayout(), getGlobal(), getActOrder());
+}
+
+q::TensorType q::TensorType::withElementType(Type elementType) const {
+  return get(getContext(), getShape(), elementType, getGranularity(),
+             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
+}
+q::TensorType q::TensorType::withLayout(Layout layout) const {
+  return get(getContext(), getShape(), getElementType(), getGranularity(),
+             getScaleType(), getShards(), getOffset(), layout, getGlobal(), getActOrder());
+}
+
+// N and its shards change together: neither fits the other alone.
+q::TensorType q::TensorType::withShardRows(ArrayRef<int64_t> rows) const {
+  SmallVector<int64_t> shape(getShape());
+  shape[getRank() - 2] = llvm::sum_of(rows, int64_t(0));
+  return get(getContext(), shape, getElementType(), getGranularity(),
+             getScaleType(), rows.size() == 1 ? ArrayRef<int64_t>() : rows,
+             getOffset(), getLayout(), getGlobal(), getActOrder());
+}
+q::TensorType q::TensorType::withColumns(int64_t k) const {
+  SmallVector<int64_t> shape(getShape());
+  shape.back() = k;
+  return withShape(shape);
+}
+
+/// A side in `ways` parts, or nothing if one would cut a block (W3).
+static std::optional<int64_t> splitSide(int64_t side, int64_t ways,
+                                        int64_t block) {
+  if (ways < 1 || side % ways != 0)
+    return std::nullopt;
+  if (ways > 1 && (side / ways) % std::max<int64_t>(block, 1) != 0)
+    return std::nullopt;
+  return side / ways;
+}
+
+q::TensorType q::TensorType::getLocalRows(int64_t ways) const {
+  SmallVector<int64_t> rows;
+  for (int64_t shard : getShardRows()) {
+    std::optional<int64_t> part =
+        splitSide(shard, ways, getGranularity().getBlockN());
+    if (!part)
+      return {};
+    rows.push_back(*part);
+  }
+  return withShardRows(rows);
+}
+
+q::TensorType q::TensorType::getLocalColumns(int64_t ways) const {
+  std::optional<int64_t> part =
+      splitSide(getK(), ways, getGranularity().getBlockK());
+  return part ? withColumns(*part) : TensorType();
 }
 
 /// The shards are positive and add up to N (W5b).
@@ -281,11 +384,74 @@ static LogicalResult verifyGguf(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// Powers of two are the scales of blocks of E4M3 (N4, N7).
+static LogicalResult verifyExponents(function_ref<InFlightDiagnostic()> emitError,
+                                     Type elementType,
+                                     GranularityAttr granularity,
+                                     Type scaleType) {
+  if (!isa<Float8E8M0FNUType>(scaleType))
+    return success();
+  if (!granularity.isBlock())
+    return emitError() << "scale type is " << scaleType
+                       << ", which is of blocks; the granularity is "
+                       << stringifyGranularityKind(granularity.getKind())
+                       << " [N4]";
+  if (!isa<Float8E4M3FNType>(elementType))
+    return emitError() << "scale type is " << scaleType
+                       << ", which is of f8E4M3FN codes, not " << elementType
+                       << " [N7]";
+  return success();
+}
+
+/// What the layouts of targets hold (B1, B4).
+static LogicalResult verifyLayout(function_ref<InFlightDiagnostic()> emitError,
+                                  Type elementType, GranularityAttr granularity,
+                                  Type scaleType, ArrayRef<int64_t> shards,
+                                  Layout layout) {
+  GranularityKind kind = granularity.getKind();
+  auto say = [&] {
+    return emitError() << "layout " << stringifyLayout(layout) << " ";
+  };
+  switch (layout) {
+  case Layout::Plain:
+  case Layout::Gguf:
+  case Layout::Packed:
+  case Layout::PackedK:
+  case Layout::Awq:
+  case Layout::Tiled:
+    return success();
+  case Layout::ColumnMajorScales:
+    if (!shards.empty() || !(kind == GranularityKind::PerToken ||
+                             (granularity.isBlock() &&
+                              granularity.getBlockN() == 1)))
+      return say() << "is of an activation, per_token or block<1xK>; this is "
+                   << stringifyGranularityKind(kind)
+                   << (shards.empty() ? "" : " with shards") << " [P3]";
+    if (!scaleType.isF32())
+      return say() << "has f32 scales, these are " << scaleType << " [P3]";
+    return success();
+  case Layout::Ue8m0Packed:
+    if (!isa<Float8E8M0FNUType>(scaleType))
+      return say() << "has four f8E8M0FNU scales in a word, these are "
+                   << scaleType << " [N4]";
+    return success();
+  case Layout::WeightOnly:
+    if (kind == GranularityKind::PerToken)
+      return say() << "is of weights, the granularity is per_token [B4]";
+    if (isFloat8(elementType) && !isa<Float8E4M3FNType>(elementType))
+      return say() << "has f8E4M3FN or integer codes, these are " << elementType
+                   << "; loading converts them first [N8]";
+    return success();
+  }
+  llvm_unreachable("all layouts are above");
+}
+
 LogicalResult
 q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
                       ArrayRef<int64_t> shape, Type elementType,
                       GranularityAttr granularity, Type scaleType,
-                      ArrayRef<int64_t> shards, Offset offset, Layout layout) {
+                      ArrayRef<int64_t> shards, Offset offset, Layout layout,
+                      GlobalScale global, bool actOrder) {
   if (shape.size() != 2 && shape.size() != 3)
     return emitError() << "rank is " << shape.size()
                        << ", expected 2 (rows, K) or 3 (experts, rows, K) "
@@ -293,16 +459,26 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!isStorageType(elementType))
     return emitError() << "storage type is " << elementType
                        << ", expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, "
-                          "f8E5M2FNUZ, i8 or i4 [N1]";
+                          "f8E5M2FNUZ, f4E2M1FN, i8 or i4 [N1]";
   if (!granularity)
     return emitError() << "a quantised tensor has a granularity [W1]";
   if (!isScaleType(scaleType))
     return emitError() << "scale type is " << scaleType
-                       << ", expected f32, bf16, f16 or f8E8M0FNU [W1]";
+                       << ", expected f32, bf16, f16, f8E8M0FNU or f8E4M3FN "
+                          "[W1]";
+  const WordFormat words{elementType, granularity, scaleType, offset,
+                         layout,      global,      actOrder};
+  if (failed(verifyWords(emitError, words)))
+    return failure();
   if (granularity.isBlock() && !isFloat8(elementType))
     return emitError() << "block granularity on " << elementType
                        << ", expected an FP8 storage type [W1]";
-  if (failed(verifyGroups(emitError, elementType, granularity, offset, layout)))
+  if (!words.inWords() &&
+      (failed(
+          verifyGroups(emitError, elementType, granularity, offset, layout)) ||
+      failed(verifyExponents(emitError, elementType, granularity, scaleType)) ||
+      failed(verifyLayout(emitError, elementType, granularity, scaleType,
+                          shards, layout))))
     return failure();
   SmallVector<int64_t> dims(shape);
   for (auto [i, dim] : llvm::enumerate(shape)) {
@@ -322,9 +498,11 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
   SmallVector<int64_t> shardRows(shards);
   if (shards.empty())
     shardRows.push_back(dims[dims.size() - 2]);
+  if (words.inWords())
+    return verifyWordSides(emitError, words, dims, shardRows);
   if (!countBytes(dims, elementType,
-                  deriveScaleShape(dims, granularity, shardRows), scaleType,
-                  offset))
+                  deriveScaleShape(dims, granularity, shardRows, layout),
+                  getScaleElement(scaleType, layout), offset))
     return emitError() << "codes and scales have more bytes than an int64_t "
                           "holds";
   if (layout == Layout::Gguf)
@@ -346,41 +524,73 @@ static ParseResult parseShards(AsmParser &parser,
   return success();
 }
 
-/// The fields behind the scale type, each at most once and in order.
-static ParseResult parseTail(AsmParser &parser,
-                             SmallVectorImpl<int64_t> &shards, Offset &offset,
-                             Layout &layout) {
+/// The fields behind the scale type.
+struct Tail {
+  SmallVector<int64_t> shards;
+  Offset offset = Offset::None;
+  GlobalScale global = GlobalScale::None;
+  bool actOrder = false;
+  Layout layout = Layout::Plain;
+};
+
+/// A word of an enumeration behind `=`, not its first one.
+template <typename Enum>
+static ParseResult parseWord(AsmParser &parser, StringRef what,
+                             std::optional<Enum> (*symbolize)(StringRef),
+                             StringRef expected, Enum &value) {
+  if (parser.parseEqual())
+    return failure();
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  if (parser.parseKeyword(&word))
+    return failure();
+  std::optional<Enum> named = symbolize(word);
+  if (!named || *named == Enum())
+    return parser.emitError(loc) << "unknown " << what << " '" << word
+                                 << "', expected " << expected;
+  value = *named;
+  return success();
+}
+
+/// Each at most once and in order.
+static ParseResult parseTail(AsmParser &parser, Tail &tail) {
   int last = 0;
   while (succeeded(parser.parseOptionalComma())) {
     SMLoc loc = parser.getCurrentLocation();
     StringRef word;
     if (parser.parseKeyword(&word))
       return failure();
-    int place = word == stringifyOffset(Offset::Minimums) ? 1
-                : word == "shards"                        ? 2
-                : word == "layout"                        ? 3
-                                                          : 0;
+    std::optional<Offset> offset = symbolizeOffset(word);
+    int place = offset && *offset != Offset::None ? 1
+                : word == "global"                ? 2
+                : word == "act_order"             ? 3
+                : word == "shards"                ? 4
+                : word == "layout"                ? 5
+                                                  : 0;
     if (place <= last)
       return parser.emitError(loc)
              << (place ? "misplaced '" : "unknown '") << word
-             << "', expected minimums, shards = [...], layout = gguf, in that "
-                "order";
+             << "', expected minimums, zero_points or zero_points_minus_one, "
+                "global = NAME, act_order, shards = [...], layout = NAME, in "
+                "that order";
     last = place;
-    if (place == 1) {
-      offset = Offset::Minimums;
-      continue;
-    }
-    if (parser.parseEqual() || (place == 2 && parseShards(parser, shards)))
+    ParseResult parsed = success();
+    if (place == 1)
+      tail.offset = *offset;
+    else if (place == 2)
+      parsed = parseWord(parser, "global scale", symbolizeGlobalScale,
+                         "multiplies or divides", tail.global);
+    else if (place == 3)
+      tail.actOrder = true;
+    else if (place == 4)
+      parsed = failure(parser.parseEqual() || parseShards(parser, tail.shards));
+    else
+      parsed = parseWord(parser, "layout", symbolizeLayout,
+                         "gguf, column_major_scales, ue8m0_packed, "
+                         "weight_only, packed, packed_k, awq or tiled",
+                         tail.layout);
+    if (parsed)
       return failure();
-    if (place != 3)
-      continue;
-    loc = parser.getCurrentLocation();
-    if (parser.parseKeyword(&word))
-      return failure();
-    if (word != stringifyLayout(Layout::Gguf))
-      return parser.emitError(loc)
-             << "unknown layout '" << word << "', expected gguf";
-    layout = Layout::Gguf;
   }
   return success();
 }
@@ -400,14 +610,13 @@ Type q::TensorType::parse(AsmParser &parser) {
   Type scaleType;
   if (parser.parseComma() || parser.parseType(scaleType))
     return {};
-  SmallVector<int64_t> shards;
-  Offset offset = Offset::None;
-  Layout layout = Layout::Plain;
-  if (parseTail(parser, shards, offset, layout) || parser.parseGreater())
+  Tail tail;
+  if (parseTail(parser, tail) || parser.parseGreater())
     return {};
   return q::TensorType::getChecked(
       [&] { return parser.emitError(loc); }, parser.getContext(), shape,
-      elementType, *granularity, scaleType, shards, offset, layout);
+      elementType, *granularity, scaleType, tail.shards, tail.offset,
+      tail.layout, tail.global, tail.actOrder);
 }
 
 void q::TensorType::print(AsmPrinter &printer) const {
@@ -418,6 +627,10 @@ void q::TensorType::print(AsmPrinter &printer) const {
   printer << ", " << getScaleType();
   if (getOffset() != Offset::None)
     printer << ", " << stringifyOffset(getOffset());
+  if (getGlobal() != GlobalScale::None)
+    printer << ", global = " << stringifyGlobalScale(getGlobal());
+  if (getActOrder())
+    printer << ", act_order";
   if (!getShards().empty()) {
     printer << ", shards = [";
     llvm::interleaveComma(getShards(), printer);
@@ -439,7 +652,7 @@ Type octet::q::withExperts(Type type, int64_t experts) {
     return TensorType::get(type.getContext(), shape, quantized.getElementType(),
                            quantized.getGranularity(), quantized.getScaleType(),
                            quantized.getShards(), quantized.getOffset(),
-                           quantized.getLayout());
+                           quantized.getLayout(), quantized.getGlobal(), quantized.getActOrder());
   }
   auto plain = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape{experts};
