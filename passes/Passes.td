@@ -68,26 +68,36 @@ def FuseProjections : Pass<"octet-fuse-projections", "mlir::ModuleOp"> {
 }
 
 def Shard : Pass<"octet-shard", "mlir::ModuleOp"> {
-  let summary = "Split linear layers over the ranks";
+  let summary = "Split linear layers and experts over the ranks";
   let description = [{
-    With one rank nothing is split and the IR passes through unchanged. More than one rank is refused, after the rules of such a split (W3, W3b,
-    W3c) have been checked, so that a user learns of a split that can never work first.
+    Makes the program of one rank of `tp * dp`: weights become slices that are functions of the rank, and collectives join the results. Heads,
+    columns and rows are split over tp, the vocabulary too (its last rank may be short), MLA's A projections, routers, indexers and norms are
+    replicated; experts are divided into ep groups, and inside a group each is split `tp * dp / ep` ways. With dp > 1 attention is replicated over
+    the groups and the experts' tokens are gathered and scattered. A split that would cut a block of scales is an error (W3), or padded to whole
+    blocks with `pad`; heads and experts that do not divide are one (W3b, W3c). One rank passes through unchanged.
     ```mlir
-    %y = model.linear %x, %w {module = "a.o_proj"} : …        // before and after, tp = 1
+    %w = model.weight ["a.o_proj"] "weight" stored […] : tensor<256x384xbf16>                                  // before
+    %y = model.linear %x, %w {module = "a.o_proj"} : …
+
+    %w = model.weight ["a.o_proj"] "weight" stored […] {slices = [#q.slice<cols 192 at affine_map<(d0) -> (d0 * 192)>>]} : tensor<256x192xbf16>
+    %p = model.linear %x, %w {module = "a.o_proj"} : …                                                         // after, tp = 2
+    %y = model.all_reduce %p {ranks = 2 : i64, module = "a.o_proj"} : …
     ```
   }];
   let options = [Option<"tp", "tp", "int64_t", /*default=*/"0", "Tensor-parallel degree; 0: of model.settings">,
                  Option<"ep", "ep", "int64_t", /*default=*/"0", "Expert-parallel degree; 0: of model.settings">,
-                 Option<"dp", "dp", "int64_t", /*default=*/"0", "Data-parallel degree; 0: of model.settings">];
-  let statistics = [Statistic<"numChecked", "num-checked", "Linear layers whose split was checked">];
-  let dependentDialects = ["octet::model::ModelDialect"];
+                 Option<"dp", "dp", "int64_t", /*default=*/"0", "Data-parallel degree; 0: of model.settings">,
+                 Option<"pad", "pad", "bool", /*default=*/"false", "Splits inside a block load whole blocks, as split_blocks of model.settings says">];
+  let statistics = [Statistic<"numChecked", "num-checked", "Linear layers and experts whose split was checked">,
+                    Statistic<"numSharded", "num-sharded", "Linear layers split">];
+  let dependentDialects = ["octet::model::ModelDialect", "octet::q::QuantDialect"];
 }
 
 def MaterializeWeights : Pass<"octet-materialize-weights", "mlir::ModuleOp"> {
   let summary = "Make the load function and the slots that it fills";
   let description = [{
     Each `model.weight` becomes a `q.weight` that reads a slot; `@load` reads the checkpoint's tensors, checks their scales (W6) and rewrites them
-    to the contract (W4-W10), as visible IR.
+    to the contract (W4-W12), as visible IR.
     ```mlir
     %w = model.weight ["model.layers.{l}.mlp.down_proj"][%l] "weight" stored [#q.stored<{…}, "">] : !q.tensor<256x320xf8E4M3FN, block<128x128>, bf16>     // before
 
@@ -111,7 +121,8 @@ def InsertQuantization : Pass<"octet-insert-quantization", "mlir::ModuleOp"> {
   let summary = "Write where activations, keys and values are rounded";
   let description = [{
     Each linear reads what its contract says: a `q.quantize` stands before it, shared by the linears that read the same value alike (P3). The KV
-    cache's layout becomes a type, and the write to it an operator (P7a, P7b, P8).
+    cache's layout becomes a type, and the write to it an operator (P7, P7a, P7b, P8, P9). Rows are dispatched to experts, as codes where the
+    experts read codes (P13), and stand by expert (B7).
     ```mlir
     %y = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>, …} : tensor<?x256xbf16>, …   // before
 
@@ -128,8 +139,9 @@ def InsertQuantization : Pass<"octet-insert-quantization", "mlir::ModuleOp"> {
 def VerifyPrecisionPolicy : Pass<"octet-verify-precision-policy", "mlir::ModuleOp"> {
   let summary = "Refuse a program that rounds where section 5 of the specification forbids it";
   let description = [{
-    Changes nothing. Norms, embeddings, `lm_head` (unless the checkpoint itself says so), residual sums and positions are never quantised, and a
-    linear reads exactly what its contract says (P1-P8, P11, P16).
+    Changes nothing. Norms, embeddings, `lm_head` (unless the checkpoint itself says so), residual sums, positions, routers and sums over ranks are
+    never quantised, and a linear reads exactly what its contract says (P1-P8, P11, P12, P15, P16). Rows move to experts as the grouped product
+    reads them, by expert (P13, P14, B7). An indexer's head weights and norm stay as they are, and all ranks read one choice (P9, P10).
     ```mlir
     %n = model.rms_norm %x, %g {…} : …     // an error [P5] where %g is a dequantised weight
     ```

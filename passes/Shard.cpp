@@ -6,25 +6,35 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Relies on: projections are fused, so that a module's shards are in its type.
+// Relies on: projections are fused, so that a module's shards are in its type;
+// experts, heads and layers are those of the whole model.
 //
-// Holds after: each rank's program computes with slices it holds. One rank
-// holds everything, so the IR passes through unchanged:
+// Holds after: the step is that of one rank. Each model.weight that the ranks
+// divide has its part of what is stored as a function of the rank (`slices`,
+// `first_expert`), what computes with it has that part's sides, and collectives
+// join the results:
 //
-//   %y = model.linear %x, %w {module = "a.o_proj"} : …      before and after
+//   %y = model.linear %x, %w {module = "a.o_proj"} : …, tensor<256x384xbf16>
 //
-// More ranks are refused in one place (`checkRanks`) that the split itself
-// will replace; the arithmetic of a split (W3, W3b) is in ShardRules.h, and is
-// checked first, so that a split that can never work is said to be one.
+//   %w = model.weight ["a.o_proj"] "weight" … {slices = [#q.slice<cols 192 at
+//          affine_map<(d0) -> (d0 * 192)>>]} : tensor<256x192xbf16>
+//   %p = model.linear %x, %w {module = "a.o_proj"} : …, tensor<256x192xbf16>
+//   %y = model.all_reduce %p {ranks = 2, module = "a.o_proj"} : …
+//
+// A split that would cut a block, or heads and experts that do not divide, are
+// refused here and in `octet check` by the same functions (W3, W3b, W3c). One
+// rank holds everything: the IR passes through unchanged. Where weights are cut
+// is in ShardCuts, the rewriting in ShardRewrite.
 //
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "octet/Sharding/ShardRules.h"
+#include "octet/Support/Checked.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
+#include "passes/ShardCuts.h"
 
 namespace octet {
 #define GEN_PASS_DEF_SHARD
@@ -36,195 +46,224 @@ using namespace octet;
 
 namespace {
 
-/// How a linear is split over tensor-parallel ranks.
-enum class SplitKind { Column, Row, Replicated };
+/// A violation, and the operator that it is of.
+struct Problem {
+  Operation *op;
+  std::string text;
+};
 
-/// Megatron's way: what reads the residual stream is split by outputs, what
-/// writes it by inputs, so that a layer joins its results twice.
-SplitKind getSplitKind(StringRef module) {
-  StringRef name = lastComponent(module);
-  if (name == "o_proj" || name == "down_proj")
-    return SplitKind::Row;
-  if (name == "qkv_proj" || name == "q_proj" || name == "q_b_proj" ||
-      name == "k_proj" || name == "v_proj" || name == "gate_up_proj" ||
-      name == "gate_proj" || name == "up_proj")
-    return SplitKind::Column;
-  return SplitKind::Replicated;
+/// W3, W3b and W3c for everything that the ranks would split. Changes nothing.
+class SplitChecker {
+public:
+  SplitChecker(const RankConfig &ranks, bool pad) : ranks(ranks), pad(pad) {}
+
+  void check(ModuleOp module);
+  LogicalResult report(ModuleOp module);
+  int64_t numChecked = 0;
+
+private:
+  void add(Operation *op, std::string text) {
+    if (!text.empty())
+      problems.push_back({op, std::move(text)});
+  }
+  void checkHeads(Operation *op, int64_t heads, int64_t kvHeads);
+  void checkLinear(model::LinearOp op);
+  void checkLatent(model::MlaAttentionOp op);
+  void checkExperts(model::ExpertsOp op);
+  void checkWeight(Operation *op, Value weight);
+  void warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts);
+  std::vector<SplitDimension> collect(ArrayRef<WeightCut> cuts,
+                                      std::vector<SplitDimension> &whole);
+
+  const RankConfig ranks;
+  const bool pad;
+  int64_t kvHeads = 0;
+  SplitModel model; ///< for what works for all of it
+  std::vector<Problem> problems;
+};
+
+} // namespace
+
+void SplitChecker::checkHeads(Operation *op, int64_t heads, int64_t kvHeads) {
+  model.heads.push_back({heads, kvHeads});
+  add(op, describeHeads(heads, kvHeads, ranks.tp));
 }
 
-bool isKvShard(StringRef module, size_t shard) {
-  StringRef name = lastComponent(module);
-  return name == "k_proj" || name == "v_proj" ||
-         (name == "qkv_proj" && shard > 0);
+/// The dimensions to check; `whole` keeps what they are without padding.
+std::vector<SplitDimension>
+SplitChecker::collect(ArrayRef<WeightCut> cuts,
+                      std::vector<SplitDimension> &whole) {
+  std::vector<SplitDimension> dimensions;
+  for (const WeightCut &cut : cuts) {
+    whole.push_back(cut.dimension);
+    dimensions.push_back(cut.dimension);
+    if (pad)
+      dimensions.back().block = 1;
+  }
+  return dimensions;
 }
 
-/// The error of a split that cannot be; nothing if it can.
-std::string checkSplit(model::LinearOp op, int64_t tp, int64_t kvHeads) {
+/// Each rank loads the whole blocks that it touches, and says so (W3).
+void SplitChecker::warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts) {
+  for (const WeightCut &cut : cuts) {
+    int64_t parts = cut.cut.share.parts, own = cut.cut.whole / parts;
+    int64_t padded = padSplit(cut.dimension, parts);
+    if (padded == own)
+      continue;
+    op->emitWarning() << nameModule(op) << ": " << cut.dimension.name
+                      << " dimension " << cut.cut.whole << " is " << own
+                      << " per rank, which cuts a block ("
+                      << cut.dimension.blockName << "=" << cut.cut.step
+                      << "); each rank loads the whole blocks that it "
+                         "touches, "
+                      << padded << " with zeros [W3]";
+  }
+}
+
+/// What is sliced is a tensor of the checkpoint.
+void SplitChecker::checkWeight(Operation *op, Value weight) {
+  if (!weight || weight.getDefiningOp<model::WeightOp>())
+    return;
+  add(op, "its weight is no model.weight, of which a rank could have a part "
+          "[W3]");
+}
+
+void SplitChecker::checkLinear(model::LinearOp op) {
+  ++numChecked;
+  SmallVector<WeightCut> cuts = getCuts(op, ranks.tp, kvHeads);
+  if (cuts.empty() || ranks.tp == 1)
+    return;
+  std::string problem = describeSplit(collect(cuts, model.linears), ranks.tp);
   auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
-  auto plain = dyn_cast<RankedTensorType>(op.getWeight().getType());
-  bool isBlock = type && type.getGranularity().isBlock();
-  int64_t bn = isBlock ? type.getGranularity().getBlockN() : 1;
-  int64_t bk = isBlock ? type.getGranularity().getBlockK() : 1;
-  std::vector<SplitDimension> dimensions;
-  switch (getSplitKind(op.getModule())) {
-  case SplitKind::Replicated:
-    return "";
-  case SplitKind::Row:
-    dimensions.push_back({.name = "input",
-                          .size = type ? type.getK() : plain.getDimSize(1),
-                          .block = bk,
-                          .blockName = "bk"});
-    break;
-  case SplitKind::Column: {
-    SmallVector<int64_t> rows =
-        type ? type.getShardRows() : SmallVector<int64_t>{plain.getDimSize(0)};
-    for (auto [i, size] : llvm::enumerate(rows))
-      dimensions.push_back(
-          {.name = "output",
-           .size = size,
-           .block = bn,
-           .blockName = "bn",
-           .heads = isKvShard(op.getModule(), i) ? kvHeads : 0});
-    break;
-  }
-  }
-  return describeSplit(dimensions, tp);
+  if (problem.empty() && type && type.getActOrder() &&
+      cuts[0].cut.side == q::Side::Cols)
+    problem = "its columns are in the order of act_order, and a rank's part "
+              "would read the scales of all groups, which loading does not "
+              "bring together yet; tp=1 would work [W3]";
+  if (!problem.empty())
+    return add(op, std::move(problem));
+  checkWeight(op, op.getWeight());
+  checkWeight(op, op.getBias());
+  if (pad)
+    warnOfPadding(op, cuts);
 }
 
-/// A matrix of one expert or of kv_b, as far as splitting it needs it.
-SplitDimension getSplit(Value weight, bool isInput) {
-  auto type = dyn_cast<q::TensorType>(weight.getType());
-  bool isBlock = type && type.getGranularity().isBlock();
-  ArrayRef<int64_t> shape =
-      type ? type.getShape()
-           : cast<RankedTensorType>(weight.getType()).getShape();
-  return {.name = isInput ? "input" : "output",
-          .size = isInput ? shape.back() : shape[shape.size() - 2],
-          .block = !isBlock  ? 1
-                   : isInput ? type.getGranularity().getBlockK()
-                             : type.getGranularity().getBlockN(),
-          .blockName = isInput ? "bk" : "bn"};
+void SplitChecker::checkLatent(model::MlaAttentionOp op) {
+  size_t before = problems.size();
+  checkHeads(op, op.getHeads(), op.getHeads());
+  if (ranks.tp == 1 || op.getKvB().size() != 1)
+    return;
+  WeightCut cut = getKvBCut(op, ranks.tp);
+  model.linears.push_back(cut.dimension);
+  // Heads are cut out of whole blocks, also with --split-blocks pad.
+  if (problems.size() == before)
+    add(op, describeSplit({cut.dimension}, ranks.tp));
+  checkWeight(op, op.getKvB()[0]);
 }
 
-/// The error of experts that cannot be divided into `ep` groups of ranks and
-/// split `ways` ways in each (W3c).
-std::string checkExperts(model::ExpertsOp op, int64_t ep, int64_t ways) {
-  int64_t experts = op.getExperts();
-  if (experts % ep != 0) {
-    std::string text = std::to_string(experts) +
-                       " experts over ep=" + std::to_string(ep) +
-                       " are not a whole number a group; "
-                       "ep=";
-    std::string works;
-    for (int64_t degree = 1; degree <= experts && degree <= kMaxListedDegree;
-         ++degree)
-      if (experts % degree == 0)
-        works += (works.empty() ? "" : ", ") + std::to_string(degree);
-    return text + works + " would work [W3c]";
-  }
-  // Codes that share a byte have no sides to split before they have a type.
-  if (!isa<q::TensorType>(op.getDown().getType()) &&
-      !q::isPlainFloat(q::getStorage(op.getDown().getType())))
-    return "";
-  std::vector<SplitDimension> dimensions;
-  for (Value weight : op.getGateUp()) {
-    auto type = dyn_cast<q::TensorType>(weight.getType());
-    SplitDimension whole = getSplit(weight, /*isInput=*/false);
-    // Gate and up are split each on its own (W5).
-    SmallVector<int64_t> shards =
-        type ? type.getShardRows() : SmallVector<int64_t>{whole.size};
-    if (!type && op.getGateUp().size() == 1)
-      shards = {whole.size / 2, whole.size / 2};
-    for (int64_t size : shards) {
-      dimensions.push_back(whole);
-      dimensions.back().size = size;
-    }
-  }
-  dimensions.push_back(getSplit(op.getDown(), /*isInput=*/true));
-  return describeSplit(dimensions, ways);
+void SplitChecker::checkExperts(model::ExpertsOp op) {
+  ++numChecked;
+  model.numExperts = op.getExperts();
+  std::string problem = describeGroups(op.getExperts(), ranks);
+  if (!problem.empty())
+    return add(op, std::move(problem));
+  ExpertCuts cuts = getCuts(op, ranks);
+  if (!cuts.known)
+    return add(op, "stores codes whose sides are not known, so they cannot be "
+                   "split; tp=1 works [W3]");
+  // Gate and up, then down: each says its own module.
+  SmallVector<WeightCut> all;
+  for (const auto &list : cuts.gateUp)
+    llvm::append_range(all, list);
+  all.push_back(cuts.down);
+  problem =
+      describeExpertSplit(collect(all, model.experts), ranks, op.getExperts());
+  if (!problem.empty())
+    return add(op, std::move(problem));
+  for (Value weight : op.getGateUp())
+    checkWeight(op, weight);
+  checkWeight(op, op.getDown());
+  if (pad)
+    warnOfPadding(op, all);
 }
 
+void SplitChecker::check(ModuleOp module) {
+  module.walk([&](model::AttentionOp op) {
+    kvHeads = op.getKvHeads();
+    checkHeads(op, op.getQHeads(), op.getKvHeads());
+  });
+  module.walk([&](Operation *op) {
+    if (auto linear = dyn_cast<model::LinearOp>(op))
+      checkLinear(linear);
+    else if (auto latent = dyn_cast<model::MlaAttentionOp>(op))
+      checkLatent(latent);
+    else if (auto experts = dyn_cast<model::ExpertsOp>(op))
+      checkExperts(experts);
+    else if (auto head = dyn_cast<model::LmHeadOp>(op))
+      checkWeight(op, head.getWeight());
+    else if (auto table = dyn_cast<model::EmbeddingOp>(op))
+      checkWeight(op, table.getWeight());
+  });
+}
+
+/// Every violation; the last says what would work for the whole model (W3).
+LogicalResult SplitChecker::report(ModuleOp module) {
+  for (const Problem &problem : problems) {
+    InFlightDiagnostic diag = problem.op->emitError()
+                              << nameModule(problem.op) << ": " << problem.text;
+    noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(problem.op));
+    if (&problem == &problems.back())
+      diag.attachNote(module.getLoc()) << describeWholeModel(model, ranks);
+  }
+  return success(problems.empty());
+}
+
+namespace {
 struct Shard : public octet::impl::ShardBase<Shard> {
   using ShardBase::ShardBase;
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
     model::SettingsAttr settings = model::getSettings(module);
-    RankConfig ranks{
-        .tp = tp         ? int64_t(tp)
-              : settings ? settings.getTp()
-                         : 1,
-        .ep = ep         ? int64_t(ep)
-              : settings ? settings.getEp()
-                         : 1,
-        .dp = dp         ? int64_t(dp)
-              : settings ? settings.getDp()
-                         : 1,
+    auto choose = [&](int64_t option, int64_t setting) {
+      return option ? option : settings ? setting : 1;
     };
+    RankConfig ranks{.tp = choose(tp, settings ? settings.getTp() : 1),
+                     .ep = choose(ep, settings ? settings.getEp() : 1),
+                     .dp = choose(dp, settings ? settings.getDp() : 1)};
     std::string problem = describeRanks(ranks);
+    if (problem.empty() && !checkedMul(ranks.tp, ranks.dp))
+      problem = "--dp " + std::to_string(ranks.dp) + ": too many ranks [W3c]";
     if (!problem.empty()) {
       module.emitError() << problem;
       return signalPassFailure();
     }
-    if (failed(checkSplits(module, ranks)) || failed(checkRanks(module, ranks)))
+    if (ranks.tp == 1 && ranks.dp == 1)
+      return markAllAnalysesPreserved();
+    if (failed(checkWhole(module)))
       return signalPassFailure();
-    markAllAnalysesPreserved();
+    SplitChecker checker(
+        ranks, pad || (settings && settings.getSplitBlocks() == "pad"));
+    checker.check(module);
+    numChecked += checker.numChecked;
+    if (failed(checker.report(module)))
+      return signalPassFailure();
+    numSharded +=
+        shardModule(module, {.ranks = ranks,
+                             .broadcastSelection =
+                                 !settings || settings.getIndexBroadcast()});
   }
 
 private:
-  /// One violation of an operator; an empty one is none.
-  LogicalResult refuse(Operation *op, const std::string &problem) {
-    if (problem.empty())
+  /// A module by itself has no neighbours that would join its parts.
+  LogicalResult checkWhole(ModuleOp module) {
+    auto info = module->getAttrOfType<DictionaryAttr>("model.info");
+    auto kind = info ? info.getAs<StringAttr>("kind") : StringAttr();
+    if (!kind || kind.getValue() != "module")
       return success();
-    InFlightDiagnostic diag = op->emitError()
-                              << nameModule(op) << ": " << problem;
-    noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(op));
-    return diag;
-  }
-
-  /// W3b, W3 and W3c for everything that the ranks would split.
-  LogicalResult checkSplits(ModuleOp module, const RankConfig &ranks) {
-    int64_t tp = ranks.tp, ways = ranks.getExpertDegree();
-    if (tp == 1 && ranks.ep == 1 && ranks.dp == 1)
-      return success();
-    bool refused = false;
-    int64_t kvHeads = 0;
-    module.walk([&](model::AttentionOp op) {
-      kvHeads = op.getKvHeads();
-      refused |= failed(
-          refuse(op, describeHeads(op.getQHeads(), op.getKvHeads(), tp)));
-    });
-    module.walk([&](model::MlaAttentionOp op) {
-      int64_t heads = op.getHeads();
-      std::string problem = describeHeads(heads, heads, tp);
-      if (problem.empty() && op.getKvB().size() == 1)
-        problem = describeSplit({getSplit(op.getKvB()[0], false)}, tp);
-      refused |= failed(refuse(op, problem));
-    });
-    module.walk([&](model::ExpertsOp op) {
-      ++numChecked;
-      refused |= failed(refuse(op, checkExperts(op, ranks.ep, ways)));
-    });
-    module.walk([&](model::LinearOp op) {
-      ++numChecked;
-      refused |= failed(refuse(op, checkSplit(op, tp, kvHeads)));
-    });
-    return failure(refused);
-  }
-
-  /// What this version splits over. TODO: falls with the split over ranks
-  /// (tensor, expert and data parallel programs).
-  LogicalResult checkRanks(ModuleOp module, const RankConfig &ranks) {
-    for (auto [flag, value] :
-         {std::pair("tp", ranks.tp), std::pair("ep", ranks.ep),
-          std::pair("dp", ranks.dp)})
-      if (value != 1)
-        return module.emitError()
-               << "--" << flag << " " << value
-               << ": programs of several ranks are not made yet; " << flag
-               << "=1 works [W3c]";
-    return success();
+    return module.emitError()
+           << "--extract: one module is compiled for one rank; tp=1 and dp=1 "
+              "would work [W3c]";
   }
 };
-
 } // namespace

@@ -40,15 +40,11 @@ private:
   void splitMatrices(const std::string &subject, std::vector<Part *> parts,
                      bool areExperts);
   void addError(const std::string &subject, std::string text);
-  void noteWholeModel();
 
   CheckContext &context;
   const RankConfig ranks;
   std::set<std::string, std::less<>> badAttentions;
-  /// All dimensions of the model, for the degrees that work for all of it.
-  std::vector<SplitDimension> linears, experts;
-  std::vector<std::pair<int64_t, int64_t>> heads;
-  int64_t numExperts = 0;
+  SplitModel model; ///< for the degrees that work for all of it
   bool refused = false;
 };
 
@@ -73,8 +69,8 @@ void Splitter::checkHeads(const Unit &unit) {
   if (!output || kvHeads <= 0)
     return;
   std::pair counts(output->heads, kvHeads);
-  if (std::ranges::find(heads, counts) == heads.end())
-    heads.push_back(counts);
+  if (std::ranges::find(model.heads, counts) == model.heads.end())
+    model.heads.push_back(counts);
   std::string problem = describeHeads(output->heads, kvHeads, ranks.tp);
   if (problem.empty())
     return;
@@ -127,7 +123,7 @@ void Splitter::splitMatrices(const std::string &subject,
       dimension.block *= 2;
     dimensions.push_back(dimension);
   }
-  auto &all = areExperts ? experts : linears;
+  auto &all = areExperts ? model.experts : model.linears;
   all.insert(all.end(), dimensions.begin(), dimensions.end());
 
   const int64_t degree = areExperts ? ranks.getExpertDegree() : ranks.tp;
@@ -135,9 +131,9 @@ void Splitter::splitMatrices(const std::string &subject,
   if (context.options.padBlocks)
     for (SplitDimension &dimension : checked)
       dimension.block = 1;
-  std::string problem = areExperts
-                            ? describeExpertSplit(checked, ranks, numExperts)
-                            : describeSplit(checked, ranks.tp);
+  std::string problem =
+      areExperts ? describeExpertSplit(checked, ranks, model.numExperts)
+                 : describeSplit(checked, ranks.tp);
   if (!problem.empty()) {
     addError(subject, std::move(problem));
     return;
@@ -178,13 +174,13 @@ void Splitter::splitLinear(Unit &unit) {
 }
 
 void Splitter::splitExperts(Unit &unit) {
-  numExperts = unit.first().module->experts;
-  if (std::string problem = describeGroups(numExperts, ranks);
+  model.numExperts = unit.first().module->experts;
+  if (std::string problem = describeGroups(model.numExperts, ranks);
       !problem.empty()) {
     addError(unit.path, std::move(problem));
     return;
   }
-  unit.localExperts = numExperts / ranks.ep;
+  unit.localExperts = model.numExperts / ranks.ep;
   for (bool rows : {false, true}) {
     std::vector<Part *> parts;
     for (Part &part : unit.parts)
@@ -200,38 +196,6 @@ void Splitter::splitExperts(Unit &unit) {
     splitMatrices(unit.path + "." + name, std::move(parts),
                   /*areExperts=*/true);
   }
-}
-
-/// The values of tp that work for the whole model (W3).
-void Splitter::noteWholeModel() {
-  std::vector<int64_t> degrees;
-  for (int64_t tp = 1; tp <= kMaxListedDegree; ++tp) {
-    RankConfig each = ranks;
-    each.tp = tp;
-    if (!describeRanks(each).empty() || (numExperts && numExperts % each.ep))
-      continue;
-    auto works = [&](const SplitDimension &dimension) {
-      return splits(dimension, tp);
-    };
-    auto worksForExpert = [&](const SplitDimension &dimension) {
-      return splits(dimension, each.getExpertDegree());
-    };
-    if (std::ranges::all_of(linears, works) &&
-        std::ranges::all_of(experts, worksForExpert) &&
-        std::ranges::all_of(heads, [&](const auto &counts) {
-          return describeHeads(counts.first, counts.second, tp).empty();
-        }))
-      degrees.push_back(tp);
-  }
-  std::string given;
-  if (ranks.ep > 1)
-    given += " with ep=" + std::to_string(ranks.ep);
-  if (ranks.dp > 1)
-    given += (given.empty() ? " with dp=" : ", dp=") + std::to_string(ranks.dp);
-  context.report.hint = degrees.empty()
-                            ? "no tp works for the whole model" + given
-                            : "for the whole model" + given +
-                                  " tp=" + joinDegrees(degrees) + " would work";
 }
 
 void Splitter::run() {
@@ -250,7 +214,7 @@ void Splitter::run() {
     else
       splitLinear(unit);
   if (refused)
-    noteWholeModel();
+    context.report.hint = describeWholeModel(model, ranks);
 }
 
 void octet::splitUnits(CheckContext &context) { Splitter(context).run(); }

@@ -163,6 +163,38 @@ std::string octet::describeHeads(int64_t heads, int64_t kvHeads, int64_t tp) {
   return text + "; tp=" + joinDegrees(degrees) + " would work [W3b]";
 }
 
+std::string octet::describeWholeModel(const SplitModel &model,
+                                      const RankConfig &ranks) {
+  std::vector<int64_t> degrees;
+  for (int64_t tp = 1; tp <= kMaxListedDegree; ++tp) {
+    RankConfig each = ranks;
+    each.tp = tp;
+    if (!describeRanks(each).empty() ||
+        (model.numExperts && model.numExperts % each.ep))
+      continue;
+    auto works = [&](const SplitDimension &dimension) {
+      return splits(dimension, tp);
+    };
+    auto worksForExpert = [&](const SplitDimension &dimension) {
+      return splits(dimension, each.getExpertDegree());
+    };
+    if (std::ranges::all_of(model.linears, works) &&
+        std::ranges::all_of(model.experts, worksForExpert) &&
+        std::ranges::all_of(model.heads, [&](const auto &counts) {
+          return describeHeads(counts.first, counts.second, tp).empty();
+        }))
+      degrees.push_back(tp);
+  }
+  std::string given;
+  if (ranks.ep > 1)
+    given += " with ep=" + std::to_string(ranks.ep);
+  if (ranks.dp > 1)
+    given += (given.empty() ? " with dp=" : ", dp=") + std::to_string(ranks.dp);
+  return degrees.empty() ? "no tp works for the whole model" + given
+                         : "for the whole model" + given +
+                               " tp=" + joinDegrees(degrees) + " would work";
+}
+
 std::string octet::describeRanks(const RankConfig &ranks) {
   for (auto [flag, value] :
        {std::pair("tp", ranks.tp), std::pair("ep", ranks.ep),

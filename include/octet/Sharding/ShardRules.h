@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace octet {
@@ -85,6 +86,19 @@ std::string joinDegrees(const std::vector<int64_t> &degrees);
 
 /// Query heads are split; KV heads are split or replicated (W3b).
 std::string describeHeads(int64_t heads, int64_t kvHeads, int64_t tp);
+
+/// Everything of a model that ranks divide.
+struct SplitModel {
+  std::vector<SplitDimension> linears;            ///< over tp
+  std::vector<SplitDimension> experts;            ///< over the ranks of a group
+  std::vector<std::pair<int64_t, int64_t>> heads; ///< and KV heads
+  int64_t numExperts = 0;                         ///< of a layer; 0: none
+};
+
+/// "for the whole model tp=1, 2 or 4 would work", with the ep and dp of `ranks`
+/// (W3).
+std::string describeWholeModel(const SplitModel &model,
+                               const RankConfig &ranks);
 
 /// Degrees are positive and `ep` divides the ranks (W3c).
 std::string describeRanks(const RankConfig &ranks);
