@@ -221,8 +221,9 @@ enum octet_level {
   OCTET_LEVEL_V3 = 0,     /* x86-64-v3: AVX2, FMA, F16C */
   OCTET_LEVEL_AVX512 = 1, /* x86-64-v4 */
   OCTET_LEVEL_BF16 = 2,   /* x86-64-v4 with AVX512-BF16 and AVX512-VBMI */
+  OCTET_LEVEL_AMX = 3,    /* and with AMX tiles and AMX-BF16 */
 };
-#define OCTET_NUM_LEVELS 3
+#define OCTET_NUM_LEVELS 4
 
 /* What a program sees of a loaded model. The runtime's own state follows. */
 struct octet_ctx {

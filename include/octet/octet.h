@@ -269,10 +269,10 @@ typedef struct octet_model_options {
   size_t size;         /* set by octet_model_options_init */
   const char *weights; /* folder or file of the checkpoint, or
                           OCTET_RANDOM_WEIGHTS; NULL: the one compiled */
-  const char *simd;    /* "v3" (AVX2), "avx512" or "bf16"; NULL: the highest
-                          that this machine has */
-  int32_t threads;     /* 0: one for each processor this process may use */
-  int32_t reserved;    /* 0 */
+  const char *simd; /* "v3" (AVX2), "avx512", "bf16" or "amx"; NULL: the highest
+                       that this machine has */
+  int32_t threads;  /* 0: one for each processor this process may use */
+  int32_t reserved; /* 0 */
 } octet_model_options;
 
 OCTET_API void octet_model_options_init(octet_model_options *options,

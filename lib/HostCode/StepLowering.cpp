@@ -161,7 +161,8 @@ FailureOr<std::string> StepFunction::printLevels(kernel::RowwiseOp op) {
     bool wide;
   } kTargets[] = {{"v3", "x86-64-v3", false}, {"v4", "x86-64-v4", true}};
   static_assert(OCTET_LEVEL_V3 == 0 && OCTET_LEVEL_AVX512 == 1 &&
-                OCTET_LEVEL_BF16 == 2 && OCTET_NUM_LEVELS == 3);
+                OCTET_LEVEL_BF16 == 2 && OCTET_LEVEL_AMX == 3 &&
+                OCTET_NUM_LEVELS == 4);
 
   std::string base = host.uniqueName("row." + op.getLabel().str());
   OpBuilder atEnd = OpBuilder::atBlockEnd(host.module.getBody());

@@ -83,7 +83,7 @@ static void addCommon(CLI::App *verb, Options &o) {
       ->type_name("N")
       ->check(CLI::Range(1, 4096));
   verb->add_option("--simd", o.common.simd,
-                   "SIMD level: v3 (AVX2), avx512 or bf16 (AVX512-BF16); "
+                   "SIMD level: v3 (AVX2), avx512, bf16 (AVX512-BF16) or amx; "
                    "default: the highest of this machine")
       ->type_name("LEVEL");
   verb->add_option("--chunk", o.common.chunk,

@@ -174,25 +174,62 @@ __attribute__((target("avx2,fma"))) static void fma256(int64_t steps) {
   keep(sum);
 }
 
+struct alignas(64) TileShapes {
+  uint8_t palette = 1, startRow = 0, reserved[14] = {};
+  uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+/// Four tile products a step: 16 x 16 sums of 32 multiply-adds each.
+__attribute__((target("amx-tile,amx-bf16"))) static void
+dotTiles(int64_t steps) {
+  static constexpr TileShapes kShapes;
+  _tile_loadconfig(&kShapes);
+  _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3);
+  _tile_zero(4), _tile_zero(5), _tile_zero(6), _tile_zero(7);
+  for (int64_t step = 0; step < steps; ++step) {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_release();
+}
+
 const char *rt::dotKindName(DotKind kind) {
-  return kind == DotKind::BFloat16Dot ? "bf16 dot" : "f32 fma";
+  switch (kind) {
+  case DotKind::Float32Fma:
+    return "f32 fma";
+  case DotKind::BFloat16Dot:
+    return "bf16 dot";
+  case DotKind::BFloat16Tile:
+    return "bf16 tile";
+  }
+  return "";
 }
 
 DotKind rt::dotKindOf(int level, bool isBFloat16) {
-  return level >= OCTET_LEVEL_BF16 && isBFloat16 ? DotKind::BFloat16Dot
-                                                 : DotKind::Float32Fma;
+  if (!isBFloat16 || level < OCTET_LEVEL_BF16)
+    return DotKind::Float32Fma;
+  return level == OCTET_LEVEL_BF16 ? DotKind::BFloat16Dot
+                                   : DotKind::BFloat16Tile;
 }
 
 double rt::measureDotPeak(ThreadPool &pool, int level, DotKind kind) {
   // A tenth of a millisecond a run: short enough that one falls between the
   // other processes of a busy machine, long enough for the clock.
-  constexpr int64_t kSteps = 10'000;
+  int64_t steps = 10'000, sums = kSums;
   constexpr int kRuns = 500;
   void (*run)(int64_t) = fma256;
   int64_t lanes = 8;
   if (kind == DotKind::BFloat16Dot) {
     run = dotBFloat16;
     lanes = 32;
+  } else if (kind == DotKind::BFloat16Tile) {
+    run = dotTiles;
+    steps = 2'000; // a tile product takes 16 cycles
+    sums = 4;
+    lanes = 16 * 16 * 32;
   } else if (level >= OCTET_LEVEL_AVX512) {
     run = fma512;
     lanes = 16;
@@ -203,9 +240,9 @@ double rt::measureDotPeak(ThreadPool &pool, int level, DotKind kind) {
     const auto start = std::chrono::steady_clock::now();
     pool.parallelChunks(tasks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task)
-        run(kSteps);
+        run(steps);
     });
-    best = std::max(best, double(tasks * kSteps * kSums * lanes * 2) /
+    best = std::max(best, double(tasks * steps * sums * lanes * 2) /
                               secondsSince(start));
   }
   return best;

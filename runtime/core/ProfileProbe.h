@@ -52,9 +52,9 @@ private:
 };
 
 /// The instruction that a SIMD level multiplies with.
-enum class DotKind { Float32Fma, BFloat16Dot };
+enum class DotKind { Float32Fma, BFloat16Dot, BFloat16Tile };
 
-/// "f32 fma", "bf16 dot".
+/// "f32 fma", "bf16 dot" or "bf16 tile".
 const char *dotKindName(DotKind kind);
 
 /// The one that the products of an octet_level use on BF16 operands, or on F32

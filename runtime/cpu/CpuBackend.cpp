@@ -32,6 +32,10 @@ OCTET_DECLARE_LEVEL(v3)
 OCTET_DECLARE_LEVEL(avx512)
 OCTET_DECLARE_LEVEL(bf16)
 #undef OCTET_DECLARE_LEVEL
+namespace amx {
+void gemm(ThreadPool &, const octet_gemm_desc &, int64_t, const void *,
+          const float *, const octet_weight &, const octet_weight *, void *);
+}
 
 const KernelTable &kernelTable(int level) {
   static const KernelTable tables[OCTET_NUM_LEVELS] = {
@@ -39,6 +43,9 @@ const KernelTable &kernelTable(int level) {
       {OCTET_LEVEL_AVX512, avx512::gemm, avx512::attention, avx512::rowAmax,
        avx512::quantizeRow},
       {OCTET_LEVEL_BF16, bf16::gemm, bf16::attention, bf16::rowAmax,
+       bf16::quantizeRow},
+      // Only products have a use for tiles.
+      {OCTET_LEVEL_AMX, amx::gemm, bf16::attention, bf16::rowAmax,
        bf16::quantizeRow},
   };
   assert(level >= 0 && level < OCTET_NUM_LEVELS && "not an octet_level");

@@ -17,6 +17,8 @@
 #include <cpuid.h>
 #include <cstdint>
 #include <initializer_list>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace octet::rt {
 namespace {
@@ -45,6 +47,15 @@ uint32_t enabledStates() {
   return low;
 }
 
+/// AMX-BF16 and AMX-TILE, tile configuration and data saved, and the kernel's
+/// leave to use them.
+bool mayUseTiles(uint32_t features, uint32_t states) {
+  constexpr int kTileData = 18;
+  constexpr long kRequestPermission = 0x1023; // ARCH_REQ_XCOMP_PERM
+  return has(features, {22, 24}) && (states >> 17 & 3) == 3 &&
+         syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+}
+
 } // namespace
 
 int detectLevel() {
@@ -66,7 +77,7 @@ int detectLevel() {
   // AVX512-VBMI, AVX512-BF16.
   if (!has(extended.ecx, {1}) || !has(more.eax, {5}))
     return OCTET_LEVEL_AVX512;
-  return OCTET_LEVEL_BF16;
+  return mayUseTiles(extended.edx, states) ? OCTET_LEVEL_AMX : OCTET_LEVEL_BF16;
 }
 
 std::string_view levelName(int level) {
@@ -77,6 +88,8 @@ std::string_view levelName(int level) {
     return "avx512";
   case OCTET_LEVEL_BF16:
     return "bf16";
+  case OCTET_LEVEL_AMX:
+    return "amx";
   default:
     return "none";
   }

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Which of the copies of each kernel may run here. The copies differ in speed
-// only, except that AVX512-BF16 has its own order of additions.
+// only, except that AVX512-BF16 and AMX have their own orders of additions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,10 +24,11 @@ namespace octet::rt {
 
 /// The highest octet_level that processor and operating system run, or -1 if
 /// not even x86-64-v3. BF16 asks for AVX512-VBMI besides AVX512-BF16: E4M3 is
-/// widened by its byte look-ups. (Cooper Lake, without it, gets AVX512.)
+/// widened by its byte look-ups. (Cooper Lake, without it, gets AVX512.) AMX
+/// asks Linux for the tile registers, which a process must do once.
 int detectLevel();
 
-/// `v3`, `avx512` or `bf16`, as `--simd` takes them; "none" for others.
+/// `v3`, `avx512`, `bf16` or `amx`, as `--simd` takes them; "none" for others.
 std::string_view levelName(int level);
 
 /// The level of a name of `--simd`; nothing if there is none of that name.

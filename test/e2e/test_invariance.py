@@ -89,7 +89,7 @@ class Invariance(TestCase):
             exe = self.compile(folder, f"levels.{dtype}", "--dtype", dtype,
                                "--activation-quant", "off")
             found = {}
-            for level in ("v3", "avx512", "bf16"):
+            for level in ("v3", "avx512", "bf16", "amx"):
                 outs = []
                 for i, setting in enumerate((
                         ["--threads", 1], ["--batch", 3, "--chunk", 4])):

@@ -24,8 +24,7 @@
 //         zero. Blocks (Blocks.h) become BF16 on the way; 4-bit ones come in an order of their own
 //         too (kHalvesApart).
 //
-// A third family (AMX tiles) would bring its own Step and pack functions and the same loop over
-// segments.
+// At level amx, products of BF16 and E4M3 have another order (Amx.cpp).
 //
 //===----------------------------------------------------------------------===//
 
