@@ -228,7 +228,7 @@ static Status traceInputs(ModuleOp module) {
   return failed(manager.run(module)) ? alreadyReported() : Status::success();
 }
 
-Status compile(const CompileOptions &options) {
+Status runPhases(const CompileOptions &options, ModuleUser use) {
   unsigned last = getPhases().size() - 1;
   if (!options.compileTo.empty())
     last = *findPhase(options.compileTo);
@@ -284,7 +284,13 @@ Status compile(const CompileOptions &options) {
     return alreadyReported();
   OCTET_TRY(std::move(observer.status));
   warnOfLargeArena(observer.arenaBytes, maxStepTokens);
-  return writeOutput(options, *module, checkpoint);
+  return use(*module, checkpoint);
+}
+
+Status compile(const CompileOptions &options) {
+  return runPhases(options, [&](ModuleOp module, const Checkpoint &checkpoint) {
+    return writeOutput(options, module, checkpoint);
+  });
 }
 
 } // namespace octet

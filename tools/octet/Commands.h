@@ -15,6 +15,8 @@
 
 namespace octet {
 
+struct ImportOptions;
+
 /// Set by the verb that the command line chose; main runs it.
 using Action = std::function<Status()>;
 
@@ -25,6 +27,10 @@ CLI::Validator isCount();
 /// A finite number above 0.
 CLI::Validator isPositive();
 
+/// The options that decide what an import records: numbers, limits, ranks.
+/// `octet compile` and `octet ledger` have them in common.
+void addImportOptions(CLI::App *verb, ImportOptions &options);
+
 /// Adds `octet check` to `app`.
 void addCheckCommand(CLI::App &app, Action &action);
 /// Adds `octet compile` to `app`.
@@ -33,6 +39,8 @@ void addCompileCommand(CLI::App &app, Action &action);
 void addExplainCommand(CLI::App &app, Action &action);
 /// Adds `octet info` to `app`.
 void addInfoCommand(CLI::App &app, Action &action);
+/// Adds `octet ledger` to `app`.
+void addLedgerCommand(CLI::App &app, Action &action);
 /// Adds `octet quantize` to `app`.
 void addQuantizeCommand(CLI::App &app, Action &action);
 

@@ -36,28 +36,7 @@ static Status checkOptions(const CompileOptions &options) {
   return Status::success();
 }
 
-void addCompileCommand(CLI::App &app, Action &action) {
-  auto o = std::make_shared<CompileOptions>();
-  CLI::App *verb =
-      app.add_subcommand("compile", "Compile a checkpoint to one executable");
-  verb->add_option("CHECKPOINT", o->checkpoint,
-                   "Folder with config.json and *.safetensors, or a GGUF file")
-      ->check(notEmpty())
-      ->required();
-  verb->add_option("-o,--output", o->output,
-                   "File to write; text goes to stdout without it");
-  const std::map<std::string, EmitKind> kinds = {{"ir", EmitKind::IR},
-                                                 {"llvm", EmitKind::LLVM},
-                                                 {"obj", EmitKind::Object},
-                                                 {"program", EmitKind::Program},
-                                                 {"exe", EmitKind::Exe}};
-  verb->add_option("--emit", o->emit,
-                   "What to write: ir, llvm, obj, program (the payload, for "
-                   "octet-run) or exe [exe]")
-      ->transform(CLI::CheckedTransformer(kinds))
-      ->type_name("KIND");
-
-  ImportOptions &i = o->import;
+void addImportOptions(CLI::App *verb, ImportOptions &i) {
   const char *model = "Numbers";
   verb->add_option("--target", i.target,
                    "cpu, or native: the GPU found, else the CPU [native]")
@@ -119,6 +98,31 @@ void addCompileCommand(CLI::App &app, Action &action) {
   verb->add_option("--dp", i.dp, "Data-parallel ranks [1]")
       ->check(isCount())
       ->group(limits);
+}
+
+void addCompileCommand(CLI::App &app, Action &action) {
+  auto o = std::make_shared<CompileOptions>();
+  CLI::App *verb =
+      app.add_subcommand("compile", "Compile a checkpoint to one executable");
+  verb->add_option("CHECKPOINT", o->checkpoint,
+                   "Folder with config.json and *.safetensors, or a GGUF file")
+      ->check(notEmpty())
+      ->required();
+  verb->add_option("-o,--output", o->output,
+                   "File to write; text goes to stdout without it");
+  const std::map<std::string, EmitKind> kinds = {{"ir", EmitKind::IR},
+                                                 {"llvm", EmitKind::LLVM},
+                                                 {"obj", EmitKind::Object},
+                                                 {"program", EmitKind::Program},
+                                                 {"exe", EmitKind::Exe}};
+  verb->add_option("--emit", o->emit,
+                   "What to write: ir, llvm, obj, program (the payload, for "
+                   "octet-run) or exe [exe]")
+      ->transform(CLI::CheckedTransformer(kinds))
+      ->type_name("KIND");
+
+  ImportOptions &i = o->import;
+  addImportOptions(verb, i);
 
   const char *look = "Looking inside";
   verb->add_option("--extract", i.extract,

@@ -150,6 +150,7 @@ int main(int argc, char **argv) {
   addCompileCommand(app, action);
   addExplainCommand(app, action);
   addInfoCommand(app, action);
+  addLedgerCommand(app, action);
   addQuantizeCommand(app, action);
   try {
     app.parse(arguments.size(), arguments.data());

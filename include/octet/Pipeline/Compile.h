@@ -11,6 +11,7 @@
 
 #include "octet/Import/Import.h"
 #include "octet/Support/Status.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include <string>
 
 namespace octet {
@@ -38,6 +39,15 @@ struct CompileOptions {
   /// The program traces what each linear reads (octet-trace-inputs).
   bool traceInputs = false;
 };
+
+/// What is done with a module after its last phase.
+using ModuleUser =
+    llvm::function_ref<Status(mlir::ModuleOp, const Checkpoint &)>;
+
+/// Runs the phases up to `options.compileTo` and hands the module to `use`;
+/// writes no file but those of `options.dumpIR`. The module lives as long as
+/// the call. \returns as compile does, or what `use` returns.
+Status runPhases(const CompileOptions &options, ModuleUser use);
 
 /// Runs the phases and writes the output, a temporary first and then a rename.
 /// Diagnostics of passes go to stderr as they come.
