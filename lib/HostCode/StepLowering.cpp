@@ -340,6 +340,10 @@ void StepFunction::lowerField(model::FieldOp op) {
   case model::Field::OutputRows:
     bytes = offsetof(octet_batch, output_rows);
     break;
+  case model::Field::DraftIds:
+  case model::Field::DraftHidden:
+    // Only @draft reads them, and lower-to-host refuses that one.
+    llvm_unreachable("draft layers have unwritten kernels");
   }
   fields[op.getResult()] = batchField(bytes, host.pointer);
 }
