@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/FrameLayout.h"
+#include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
 #include "octet/Support/Checked.h"
 #include "passes/RowDomain.h"
@@ -26,22 +27,27 @@ std::optional<Size> octet::measure(Type type, int64_t rows) {
       bytes.reset();
     return bytes ? std::optional(alignTo(*bytes, kAlignment)) : bytes;
   };
+  if (auto dispatched = dyn_cast<model::DispatchedType>(type)) {
+    std::optional<int64_t> all = checkedMul(rows, dispatched.getChoices());
+    return all ? measure(dispatched.getRows(), *all) : std::nullopt;
+  }
   if (auto tensor = dyn_cast<RankedTensorType>(type)) {
     auto bytes = align(product({rows, tensor.getDimSize(1),
                                 q::getElementBytes(tensor.getElementType())}));
     return bytes ? std::optional(Size{*bytes, -1}) : std::nullopt;
   }
   auto quantized = cast<q::TensorType>(type);
-  int64_t k = quantized.getK();
-  q::GranularityAttr granularity = quantized.getGranularity();
-  int64_t scaleRows =
-      granularity.getKind() == q::GranularityKind::PerTensor ? 1 : rows;
-  int64_t scaleCols =
-      granularity.isBlock() ? cdiv(k, granularity.getBlockK()) : 1;
-  auto codes =
-      align(product({rows, k, q::getElementBytes(quantized.getElementType())}));
-  auto scales = align(product(
-      {scaleRows, scaleCols, q::getElementBytes(quantized.getScaleType())}));
+  auto codes = align(product({rows, quantized.getK(),
+                              q::getElementBytes(quantized.getElementType())}));
+  if (!codes)
+    return std::nullopt;
+  // How many scales there are follows from the type (W1).
+  RankedTensorType scale =
+      quantized.withShape({rows, quantized.getK()}).getScaleTensorType();
+  std::optional<int64_t> count = checkedProduct(scale.getShape());
+  auto scales = align(count ? product({*count, q::getElementBytes(
+                                                   scale.getElementType())})
+                            : count);
   auto bytes = codes && scales ? checkedAdd(*codes, *scales) : std::nullopt;
   return bytes ? std::optional(Size{*bytes, *codes}) : std::nullopt;
 }
@@ -50,6 +56,22 @@ LogicalResult octet::reportSize(Operation *op, Type type, int64_t rows) {
   return op->emitError() << "an activation " << type << " of " << rows
                          << " rows has more bytes than an int64_t holds; a "
                             "smaller --max-step-tokens would fit";
+}
+
+/// Data-parallel groups whose rows a value has: those of all between gathering
+/// tokens and scattering their sums (W3c).
+static int64_t countGroups(Value value) {
+  auto launch = value.getDefiningOp<kernel::LaunchOp>();
+  if (!launch || launch.getInputs().empty())
+    return 1;
+  StringRef source = launch.getSource();
+  if (source == model::GatherTokensOp::getOperationName())
+    if (auto groups = launch.getParams().getAs<IntegerAttr>("groups"))
+      return std::max<int64_t>(groups.getInt(), 1);
+  if (source == model::DispatchOp::getOperationName() ||
+      source == model::ExpertsOp::getOperationName())
+    return countGroups(launch.getInputs()[0]);
+  return 1;
 }
 
 LogicalResult FrameLayout::collect() {
@@ -70,9 +92,11 @@ LogicalResult FrameLayout::collect() {
       if (!isActivation(result) || ties.isTied(result) ||
           elsewhere.contains(result))
         continue;
-      std::optional<Size> size = measure(result.getType(), rows);
+      std::optional<int64_t> all = checkedMul(rows, countGroups(result));
+      std::optional<Size> size =
+          all ? measure(result.getType(), *all) : std::nullopt;
       if (!size) {
-        (void)reportSize(op, result.getType(), rows);
+        (void)reportSize(op, result.getType(), all.value_or(rows));
         return WalkResult::interrupt();
       }
       Lifetime life{result, order[op], order[op], *size};

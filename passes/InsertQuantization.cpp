@@ -53,6 +53,8 @@ struct Rounding {
   q::GranularityAttr granularity;
   bool isStatic = false;
   bool ue8m0 = false;
+  Type codes;      ///< f8E4M3FN or i8
+  FloatAttr bound; ///< of a dynamic scale, or null
 };
 
 /// The checkpoint's `scale_fmt: ue8m0` holds on every target (P3, C4).
@@ -67,6 +69,8 @@ Rounding decideRounding(q::ContractAttr contract, bool checkpointUe8m0) {
     return {};
   Rounding rounding;
   rounding.granularity = contract.getActivation();
+  rounding.codes = contract.getActivationStorage();
+  rounding.bound = contract.getBound();
   rounding.isStatic = contract.getIsStatic();
   // Powers of two are for scales that are computed, group by group.
   rounding.ue8m0 = !rounding.isStatic &&
@@ -76,8 +80,9 @@ Rounding decideRounding(q::ContractAttr contract, bool checkpointUe8m0) {
 }
 
 /// What two linears of a block have in common if they share a rounding: value,
-/// granularity, static scale, ue8m0.
-using RoundingKey = std::tuple<Block *, Value, Attribute, Value, int>;
+/// granularity, static scale, ue8m0, codes, bound.
+using RoundingKey =
+    std::tuple<Block *, Value, Attribute, Value, int, Type, Attribute>;
 
 struct InsertQuantization
     : public octet::impl::InsertQuantizationBase<InsertQuantization> {
@@ -91,6 +96,9 @@ struct InsertQuantization
 
     SmallVector<Operation *> products;
     SmallVector<std::pair<model::AttentionOp, KvDecision>> attentions;
+    SmallVector<std::pair<model::MlaAttentionOp, KvDecision>> latents;
+    SmallVector<model::IndexerOp> indexers;
+    SmallVector<model::ExpertsOp> experts;
     bool refused = false;
     module.walk([&](Operation *op) {
       if (isa<model::LinearOp, model::LmHeadOp>(op)) {
@@ -101,13 +109,23 @@ struct InsertQuantization
         // kernel rounds.
         if (!decideRounding(getContract(op), checkpointUe8m0).isStatic)
           products.push_back(op);
-      } else if (isa<model::MlaAttentionOp, model::IndexerOp>(op)) {
-        refused |= failed(useOwnCache(op));
+        experts.push_back(cast<model::ExpertsOp>(op));
+      } else if (auto latent = dyn_cast<model::MlaAttentionOp>(op)) {
+        if (latent.getCache())
+          return;
+        latents.emplace_back(latent, decideKvLayout(op, kvCache));
+        refused |=
+            failed(checkCache(op, latents.back().second,
+                              bool(latent.getCacheScale())));
+      } else if (auto indexer = dyn_cast<model::IndexerOp>(op)) {
+        if (!indexer.getCache())
+          indexers.push_back(indexer);
       } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
         if (attention.getCache())
           return; // has its cache already
         attentions.emplace_back(attention, decideKvLayout(attention, kvCache));
-        refused |= failed(checkAttention(attention, attentions.back().second));
+        refused |= failed(checkCache(op, attentions.back().second,
+                                     bool(attention.getKScale())));
       }
     });
     if (refused)
@@ -115,14 +133,26 @@ struct InsertQuantization
 
     for (Operation *op : products)
       roundInput(op);
+    for (model::ExpertsOp op : experts)
+      dispatchRows(op);
     bool said = false;
-    for (auto &[op, decision] : attentions) {
-      // One flag, one remark: the first attention stands for all.
+    // One flag, one remark: the first attention stands for all.
+    auto remark = [&](Operation *op, const KvDecision &decision) {
       if (!decision.remark.empty() && !std::exchange(said, true))
         emitMissed(op, kFlag, "kv-layout",
                    nameModule(op) + ": " + decision.remark);
+    };
+    for (auto &[op, decision] : attentions) {
+      remark(op, decision);
       useCache(op, decision.layout);
     }
+    for (auto &[op, decision] : latents) {
+      remark(op, decision);
+      useLatentCache(op, decision.layout);
+    }
+    for (model::IndexerOp op : indexers)
+      op.getCacheMutable().assign(
+          makeCache(op, decideIndexLayout(op), 1, op.getHeadDim(), 0));
   }
 
 private:
@@ -152,12 +182,12 @@ private:
                               "gives it one [P3]";
   }
 
-  LogicalResult checkAttention(model::AttentionOp op,
-                               const KvDecision &decision) {
+  LogicalResult checkCache(Operation *op, const KvDecision &decision,
+                           bool hasScales) {
     if (!decision.problem.empty())
-      return op.emitError() << nameModule(op) << ": " << decision.problem;
-    if (decision.layout == q::KvLayout::FP8E4M3 && !op.getKScale())
-      return op.emitError()
+      return op->emitError() << nameModule(op) << ": " << decision.problem;
+    if (decision.layout == q::KvLayout::FP8E4M3 && !hasScales)
+      return op->emitError()
              << nameModule(op)
              << ": its cache is fp8_e4m3, but it has no scales of keys and "
                 "values; materialize-weights gives it some [P8]";
@@ -171,17 +201,18 @@ private:
     Value input = op->getOperand(0);
     Value scale = rounding.isStatic ? getInputScale(op)[0].get() : Value();
     Value &value = rounded[RoundingKey(
-        op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0)];
+        op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0,
+        rounding.codes, rounding.bound)];
     if (value) {
       ++numShared;
     } else {
       OpBuilder builder(op);
       auto type = cast<RankedTensorType>(input.getType());
       auto result = q::TensorType::get(
-          type.getShape(), builder.getType<Float8E4M3FNType>(),
-          rounding.granularity, builder.getF32Type());
+          type.getShape(), rounding.codes, rounding.granularity,
+          builder.getF32Type());
       value = q::QuantizeOp::create(builder, op->getLoc(), result, input, scale,
-                                    rounding.ue8m0);
+                                    rounding.ue8m0, rounding.bound);
       ++numQuantize;
     }
     op->setOperand(0, value);
@@ -190,52 +221,41 @@ private:
       getInputScale(op).clear();
   }
 
-  /// The layout of latents (P7) or of an indexer's keys (P9).
-  FailureOr<q::KvLayout> decideOwnLayout(Operation *op) {
-    model::SettingsAttr settings = model::getSettings(op);
-    Type dtype =
-        settings ? settings.getDtype() : Type(BFloat16Type::get(&getContext()));
-    q::KvLayout plain = dtype.isF32()   ? q::KvLayout::F32
-                        : dtype.isF16() ? q::KvLayout::F16
-                                        : q::KvLayout::BF16;
-    if (isa<model::IndexerOp>(op))
-      return dtype.isF32() ? plain : q::KvLayout::FP8Indexer;
-    StringRef flag = !kvCache.empty() ? StringRef(kvCache)
-                     : settings       ? settings.getKvCache()
-                                      : StringRef("auto");
-    if (flag == "auto")
-      return plain;
-    std::optional<q::KvLayout> asked = q::symbolizeKvLayout(flag);
-    if (asked && *asked != q::KvLayout::FP8E4M3 &&
-        *asked != q::KvLayout::FP8Indexer)
-      return *asked;
-    return op->emitError() << nameModule(op) << ": --kv-cache is '" << flag
-                           << "', the cache of latent attention is auto, bf16, "
-                              "f16, f32 or fp8_ds_mla [P7]";
+  /// The rows of experts are moved to them, as codes where the experts read
+  /// codes (P13), and stand by expert (B7).
+  void dispatchRows(model::ExpertsOp op) {
+    if (isa<model::DispatchedType>(op.getInput().getType()))
+      return;
+    OpBuilder builder(op);
+    int64_t choices =
+        cast<RankedTensorType>(op.getIds().getType()).getDimSize(1);
+    auto type = model::DispatchedType::get(
+        &getContext(), op.getInput().getType(), choices, model::Order::Expert);
+    Value rows = model::DispatchOp::create(
+        builder, op.getLoc(), type, op.getInput(), op.getIds(), op.getExperts(),
+        op.getEp(), op.getModule());
+    op.getInputMutable().assign(rows);
   }
 
-  /// Gives latent attention and indexers, which write their cache themselves,
-  /// one of a vector a token.
-  LogicalResult useOwnCache(Operation *op) {
-    auto attention = dyn_cast<model::MlaAttentionOp>(op);
-    auto indexer = dyn_cast<model::IndexerOp>(op);
-    if (attention ? attention.getCache() : indexer.getCache())
-      return success(); // has its cache already
-    FailureOr<q::KvLayout> layout = decideOwnLayout(op);
-    if (failed(layout))
-      return failure();
+  /// The cache of one layer, in front of the operator that has it.
+  Value makeCache(Operation *op, q::KvLayout layout, int64_t heads, int64_t dim,
+                  int64_t rope) {
     OpBuilder builder(op);
+    Value layer;
+    for (Value operand : op->getOperands())
+      if (isa<IndexType>(operand.getType()))
+        layer = operand;
     auto type =
-        attention ? q::KvType::get(&getContext(), *layout, kKvPage, 1,
-                                   attention.getRank(), attention.getRopeDim())
-                  : q::KvType::get(&getContext(), *layout, kKvPage, 1,
-                                   indexer.getHeadDim(), 0);
-    Value cache = q::KvCacheOp::create(builder, op->getLoc(), type,
-                                       attention ? attention.getLayer()
-                                                 : indexer.getLayer());
-    (attention ? attention.getCacheMutable() : indexer.getCacheMutable())
-        .assign(cache);
-    return success();
+        q::KvType::get(&getContext(), layout, kKvPage, heads, dim, rope);
+    return q::KvCacheOp::create(builder, op->getLoc(), type, layer);
+  }
+
+  /// Latents are written by the attention itself, a vector a token (P7).
+  void useLatentCache(model::MlaAttentionOp op, q::KvLayout layout) {
+    if (layout != q::KvLayout::FP8E4M3)
+      op.getCacheScaleMutable().clear();
+    op.getCacheMutable().assign(
+        makeCache(op, layout, 1, op.getRank(), op.getRopeDim()));
   }
 
   /// Writes the step's keys and values to the cache and reads them from there.

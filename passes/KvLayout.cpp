@@ -104,7 +104,8 @@ static q::KvLayout getPlainLayout(Type dtype) {
 }
 
 KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
-                                 q::ConfigAttr config, q::StoredAttr stored) {
+                                 q::ConfigAttr config, q::StoredAttr stored,
+                                 bool isLatent) {
   KvDeclaration declaration = readKvDeclaration(config, stored);
   KvDecision decision;
   decision.layout =
@@ -117,11 +118,13 @@ KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
     return decision;
   }
   std::optional<q::KvLayout> asked = q::symbolizeKvLayout(flag);
-  if (!asked || *asked == q::KvLayout::FP8DsMla ||
-      *asked == q::KvLayout::FP8Indexer) {
+  if (!asked || *asked == q::KvLayout::FP8Indexer ||
+      (*asked == q::KvLayout::FP8DsMla && !isLatent)) {
     decision.problem = "--kv-cache is " + quoteName(flag) +
-                       ", the cache of grouped-query attention is auto, bf16, "
-                       "f16, f32 or fp8_e4m3 [P7a]";
+                       (isLatent ? ", the cache of latent attention is auto, "
+                                   "bf16, f16, f32, fp8_e4m3 or fp8_ds_mla [P7]"
+                                 : ", the cache of grouped-query attention is "
+                                   "auto, bf16, f16, f32 or fp8_e4m3 [P7a]");
     return decision;
   }
   if (*asked != decision.layout || !declaration.problem.empty()) {
@@ -139,12 +142,27 @@ KvDecision octet::decideKvLayout(StringRef flag, Type dtype,
   return decision;
 }
 
-KvDecision octet::decideKvLayout(model::AttentionOp op, StringRef flag) {
-  auto module = op->getParentOfType<ModuleOp>();
-  model::SettingsAttr settings = model::getSettings(op);
+q::StoredAttr octet::getStoredKv(Operation *attention) {
+  return attention->getAttrOfType<q::StoredAttr>("kv");
+}
+
+KvDecision octet::decideKvLayout(Operation *attention, StringRef flag) {
+  auto module = attention->getParentOfType<ModuleOp>();
+  model::SettingsAttr settings = model::getSettings(attention);
   if (flag.empty() && settings)
     flag = settings.getKvCache();
-  return decideKvLayout(flag, op.getResult().getType().getElementType(),
+  auto rows = cast<RankedTensorType>(attention->getResult(0).getType());
+  return decideKvLayout(flag, rows.getElementType(),
                         module->getAttrOfType<q::ConfigAttr>("q.config"),
-                        op.getKvAttr());
+                        getStoredKv(attention),
+                        isa<model::MlaAttentionOp>(attention));
+}
+
+q::KvLayout octet::decideIndexLayout(model::IndexerOp op) {
+  model::SettingsAttr settings = model::getSettings(op);
+  if (cast<RankedTensorType>(op.getQ().getType()).getElementType().isF32())
+    return q::KvLayout::F32;
+  return settings && settings.getIndexCache() == "bf16"
+             ? q::KvLayout::BF16
+             : q::KvLayout::FP8Indexer;
 }

@@ -48,14 +48,24 @@ struct KvDecision {
   std::string remark;  ///< not empty: the flag won over the checkpoint
 };
 
-/// \param flag   --kv-cache: `auto` or a layout.
-/// \param dtype  the activation dtype: f32, bf16 or f16.
+/// \param flag      --kv-cache: `auto` or a layout.
+/// \param dtype     the activation dtype: f32, bf16 or f16.
+/// \param isLatent  of latent attention (P7), else of keys and values (P7a).
 KvDecision decideKvLayout(llvm::StringRef flag, mlir::Type dtype,
-                          q::ConfigAttr config, q::StoredAttr stored);
+                          q::ConfigAttr config, q::StoredAttr stored,
+                          bool isLatent);
 
-/// The same for an operator of a module; `flag` overrides its settings unless
-/// it is empty.
-KvDecision decideKvLayout(model::AttentionOp op, llvm::StringRef flag = "");
+/// The same for a model.attention or model.mla_attention of a module; `flag`
+/// overrides its settings unless it is empty.
+KvDecision decideKvLayout(mlir::Operation *attention,
+                          llvm::StringRef flag = "");
+
+/// The layout of an indexer's keys (P9): --index-cache, or F32 with
+/// `--dtype f32`.
+q::KvLayout decideIndexLayout(model::IndexerOp op);
+
+/// What the checkpoint says of an attention's cache; null: nothing.
+q::StoredAttr getStoredKv(mlir::Operation *attention);
 
 } // namespace octet
 

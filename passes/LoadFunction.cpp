@@ -101,6 +101,27 @@ Value LoadFunction::emitConstant(int64_t value) {
   return constant;
 }
 
+Value LoadFunction::emitExpression(OpBuilder &builder, Location loc,
+                                   AffineExpr expression) {
+  if (auto constant = dyn_cast<AffineConstantExpr>(expression))
+    return emitConstant(constant.getValue());
+  if (isa<AffineDimExpr>(expression))
+    return entry->getArgument(0);
+  auto binary = cast<AffineBinaryOpExpr>(expression);
+  Value lhs = emitExpression(builder, loc, binary.getLHS());
+  Value rhs = emitExpression(builder, loc, binary.getRHS());
+  switch (expression.getKind()) {
+  case AffineExprKind::Mul:
+    return arith::MulIOp::create(builder, loc, lhs, rhs);
+  case AffineExprKind::Mod:
+    return arith::RemUIOp::create(builder, loc, lhs, rhs);
+  case AffineExprKind::FloorDiv:
+    return arith::DivUIOp::create(builder, loc, lhs, rhs);
+  default:
+    return arith::AddIOp::create(builder, loc, lhs, rhs);
+  }
+}
+
 void LoadFunction::emitStep(OpBuilder &builder, const LoadStep &step,
                             Value index) {
   auto store = [&](OpBuilder &at, ArrayRef<Value> values, Value expert) {
@@ -110,11 +131,16 @@ void LoadFunction::emitStep(OpBuilder &builder, const LoadStep &step,
   };
   if (step.experts == 0)
     return store(builder, step.emit(builder, index), Value());
+  Value first;
+  if (step.firstExpert)
+    first = emitExpression(builder, step.loc, step.firstExpert.getResult(0));
   auto loop = scf::ForOp::create(builder, step.loc, emitConstant(0),
                                  emitConstant(step.experts), emitConstant(1));
   OpBuilder body = OpBuilder::atBlockTerminator(loop.getBody());
-  Value expert = loop.getInductionVar();
-  store(body, step.emitExpert(body, index, expert), expert);
+  Value expert = loop.getInductionVar(), number = expert;
+  if (first)
+    number = arith::AddIOp::create(body, step.loc, first, expert);
+  store(body, step.emitExpert(body, index, number), expert);
 }
 
 /// Each step once for each layer of `layer`: in a loop, unless that is a

@@ -57,8 +57,11 @@ struct LoadStep {
                                                mlir::Value index)>
       emit;
   /// Where there are experts the slots have them first, and this makes the
-  /// values of one, in a loop over `experts` of them (W5).
+  /// values of one, in a loop over `experts` of them (W5). Its `expert` is the
+  /// checkpoint's number: `firstExpert` of the rank, if not null, is that of the
+  /// slots' first (W3c).
   int64_t experts = 0;
+  mlir::AffineMap firstExpert = {};
   std::function<llvm::SmallVector<mlir::Value>(
       mlir::OpBuilder &, mlir::Value index, mlir::Value expert)>
       emitExpert = {};
@@ -93,6 +96,9 @@ public:
 private:
   void nameSlots();
   mlir::Value emitConstant(int64_t value);
+  /// A function of the rank, as makeFirst (RankSlices.h) makes them.
+  mlir::Value emitExpression(mlir::OpBuilder &builder, mlir::Location loc,
+                             mlir::AffineExpr expression);
   void emitStep(mlir::OpBuilder &builder, const LoadStep &step,
                 mlir::Value index);
   void emitSteps(mlir::OpBuilder &builder, mlir::Location loc,

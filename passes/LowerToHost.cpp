@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Kernel/KernelOps.h"
+#include "dialects/Model/ModelOps.h"
 #include "lib/HostCode/HostLowering.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
@@ -112,10 +113,22 @@ LogicalResult LowerToHost::convertToLLVM(ModuleOp module) {
 
 /// What select-kernels has marked ends here, with one error for all.
 static LogicalResult refuseUnwritten(ModuleOp module) {
+  model::SettingsAttr settings = model::getSettings(module);
+  StringRef target = settings ? settings.getTarget() : StringRef("cpu");
   llvm::MapVector<StringRef, StringRef> kernels; // and a module of each
-  module.walk([&](kernel::LaunchOp op) {
-    if (op.getUnwritten())
-      kernels.insert({op.getKernel(), op.getModule()});
+  module.walk([&](Operation *op) {
+    auto add = [&](auto kernel) {
+      if (kernel.getUnwritten())
+        kernels.insert({kernel.getKernel(), kernel.getModule()});
+    };
+    if (auto launch = dyn_cast<kernel::LaunchOp>(op))
+      add(launch);
+    else if (auto gemm = dyn_cast<kernel::GemmOp>(op))
+      add(gemm);
+    else if (auto attention = dyn_cast<kernel::AttentionOp>(op))
+      add(attention);
+    else if (auto rows = dyn_cast<kernel::RowwiseOp>(op); rows && target != "cpu")
+      kernels.insert({"cuda.rowwise", rows.getLabel()});
   });
   if (kernels.empty())
     return success();
@@ -127,9 +140,44 @@ static LogicalResult refuseUnwritten(ModuleOp module) {
   return diag << "; --compile-to plan-buffers goes as far as it can [C11]";
 }
 
+/// Ranks that would have to talk to each other (W3c).
+static LogicalResult refuseRanks(ModuleOp module) {
+  model::SettingsAttr settings = model::getSettings(module);
+  if (!settings)
+    return success();
+  for (auto [flag, value] : {std::pair("tp", settings.getTp()),
+                             std::pair("ep", settings.getEp()),
+                             std::pair("dp", settings.getDp())})
+    if (value != 1)
+      return module.emitError()
+             << "--" << flag << " " << value
+             << ": programs of several ranks do not run yet; " << flag
+             << "=1 does, and --compile-to plan-buffers goes as far as it can "
+                "[W3c]";
+  return success();
+}
+
+/// What no batch of the runtime holds yet (W14).
+static LogicalResult refuseDrafts(ModuleOp module) {
+  WalkResult walked = module.walk([](model::FieldOp op) {
+    if (op.getField() != model::Field::DraftIds &&
+        op.getField() != model::Field::DraftHidden)
+      return WalkResult::advance();
+    op.emitError() << "--mtp: the runtime has no "
+                   << model::stringifyField(op.getField())
+                   << " yet; --compile-to plan-buffers goes as far as it can "
+                      "[W14]";
+    return WalkResult::interrupt();
+  });
+  return failure(walked.wasInterrupted());
+}
+
 void LowerToHost::runOnOperation() {
   ModuleOp module = getOperation();
-  if (failed(refuseUnwritten(module)))
+  model::SettingsAttr settings = model::getSettings(module);
+  bool isCpu = !settings || settings.getTarget() == "cpu";
+  if ((isCpu && failed(refuseRanks(module))) ||
+      failed(refuseUnwritten(module)) || failed(refuseDrafts(module)))
     return signalPassFailure();
   if (failed(lowerToMixed(module)) || failed(convertToLLVM(module)))
     signalPassFailure();

@@ -22,6 +22,7 @@
 //   one scale a shard           q.expand_scales (W7)
 //   static activation scales    q.max of the shards' (W9)
 //   scales of an FP8 KV cache   q.kv_scales (P8)
+//   halves of kv_b_proj         q.dequantize, q.split_heads (W12)
 //   cosines and sines           model.rope_table
 //
 // A tied lm_head names the module of the embedding and so shares its slot
@@ -35,6 +36,7 @@
 #include "mlir/IR/Builders.h"
 #include "passes/KvLayout.h"
 #include "passes/LoadFunction.h"
+#include "passes/MlaForm.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/WeightPlan.h"
@@ -59,7 +61,10 @@ std::string nameSlot(StringRef path, StringRef tensor) {
   for (StringRef place : {"{l}.", "{e}."})
     if (size_t at = name.find(place); at != std::string::npos)
       name.erase(at, place.size());
-  return tensor == "weight" ? name : name + "." + tensor.str();
+  // Methods have other names for codes.
+  bool isWeight = tensor == "weight" || tensor == "qweight" ||
+                  tensor == "weight_packed";
+  return isWeight ? name : name + "." + tensor.str();
 }
 
 /// The linear that reads a weight or bias, if a linear does.
@@ -77,7 +82,10 @@ private:
   LogicalResult planInputScale(Operation *op, model::WeightOp weight,
                                q::ContractAttr contract);
   void planRopeTable(model::RopeTableOp op);
-  LogicalResult planKvScales(model::AttentionOp op);
+  LogicalResult planAbsorbed(model::WeightOp op,
+                             model::MlaAttentionOp attention,
+                             const WeightPlan &plan);
+  LogicalResult planKvScales(Operation *op, Value layer);
   LogicalResult checkKvLayouts();
   LogicalResult plan();
   void rewriteOps();
@@ -111,6 +119,9 @@ LogicalResult MaterializeWeights::planWeightOp(model::WeightOp op) {
     noteOtherLayers(*diag.getUnderlyingDiagnostic(), op.getLayer());
     return diag;
   }
+  if (auto attention = dyn_cast<model::MlaAttentionOp>(reader);
+      attention && getMlaForm(attention) != MlaForm::Explicit)
+    return planAbsorbed(op, attention, plan);
   // A fused matrix has the name of its module, any other that of its tensor.
   model::LinearOp linear = getLinear(op);
   bool isFused = op.getPaths().size() > 1;
@@ -127,6 +138,7 @@ LogicalResult MaterializeWeights::planWeightOp(model::WeightOp op) {
   if (experts) {
     LoadStep step{loc, op.getLayer(), {slot}, {}};
     step.experts = experts;
+    step.firstExpert = op.getFirstExpert().value_or(AffineMap());
     step.emitExpert = [plan, loc](OpBuilder &builder, Value index,
                                   Value expert) {
       return SmallVector<Value>{emitWeight(builder, loc, plan, index, expert)};
@@ -181,6 +193,7 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
                                 weight.getPathsAttr(), weight.getLayer())},
                   {}};
     step.experts = count;
+    step.firstExpert = weight.getFirstExpert().value_or(AffineMap());
     step.emitExpert = [parts, loc](OpBuilder &builder, Value index,
                                    Value expert) {
       return SmallVector<Value>{
@@ -202,6 +215,39 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
   return success();
 }
 
+/// kv_b_proj becomes w_kc and w_vc; where both forms are wanted it stays, too
+/// (W12).
+LogicalResult MaterializeWeights::planAbsorbed(model::WeightOp op,
+                                               model::MlaAttentionOp attention,
+                                               const WeightPlan &plan) {
+  StringRef path = cast<StringAttr>(op.getPaths()[0]);
+  auto add = [&](StringRef name, Type type) {
+    return load.addSlot(nameSlot(path, name), type, op.getPathsAttr(),
+                        op.getLayer());
+  };
+  bool keepsWhole = getMlaForm(attention) == MlaForm::Both;
+  SmallVector<unsigned, 2> slots;
+  if (keepsWhole)
+    slots.push_back(add("weight", plan.type));
+  AbsorbedTypes types = getAbsorbedTypes(attention, plan.type);
+  slots.push_back(add("w_kc", types.keys));
+  slots.push_back(add("w_vc", types.values));
+  Location loc = op.getLoc();
+  load.addStep(op, {loc, op.getLayer(), slots,
+                    [plan, loc, types, keepsWhole](OpBuilder &builder,
+                                                   Value index) {
+                      Value whole = emitWeight(builder, loc, plan, index);
+                      SmallVector<Value> values =
+                          emitAbsorbed(builder, loc, types, whole);
+                      if (keepsWhole)
+                        values.insert(values.begin(), whole);
+                      return values;
+                    }});
+  if (keepsWhole)
+    return planInputScale(attention, op, attention.getContractAttr());
+  return success();
+}
+
 void MaterializeWeights::planRopeTable(model::RopeTableOp op) {
   unsigned slot = load.addSlot("rope_table", op.getType(),
                                op->getAttrDictionary(), Value());
@@ -212,42 +258,54 @@ void MaterializeWeights::planRopeTable(model::RopeTableOp op) {
                 }});
 }
 
-LogicalResult MaterializeWeights::planKvScales(model::AttentionOp op) {
-  if (op.getCache() || op.getKScale())
+/// The cache of an attention, and the scales of one, exist already.
+static bool hasKvDecision(Operation *op) {
+  if (auto attention = dyn_cast<model::AttentionOp>(op))
+    return attention.getCache() || attention.getKScale();
+  auto latent = cast<model::MlaAttentionOp>(op);
+  return latent.getCache() || latent.getCacheScale();
+}
+
+LogicalResult MaterializeWeights::planKvScales(Operation *op, Value layer) {
+  if (hasKvDecision(op))
     return success();
   KvDecision decision = decideKvLayout(op);
   if (!decision.problem.empty())
-    return op.emitError() << nameModule(op) << ": " << decision.problem;
+    return op->emitError() << nameModule(op) << ": " << decision.problem;
   if (decision.layout != q::KvLayout::FP8E4M3)
     return success();
-  std::string problem = describeKvScales(op.getKvAttr());
+  q::StoredAttr stored = getStoredKv(op);
+  std::string problem = describeKvScales(stored);
   if (!problem.empty())
-    return op.emitError() << nameModule(op) << ": " << problem;
+    return op->emitError() << nameModule(op) << ": " << problem;
   Type type = RankedTensorType::get({}, Float32Type::get(&getContext()));
+  Location loc = op->getLoc();
+  auto path = op->getAttrOfType<StringAttr>("module");
   auto add = [&](StringRef name) {
-    return load.addSlot(nameSlot(op.getModule(), name), type,
-                        op.getModuleAttr(), op.getLayer());
+    return load.addSlot(nameSlot(path, name), type, path, layer);
   };
-  Location loc = op.getLoc();
-  StringAttr path = op.getModuleAttr();
-  q::StoredAttr stored = op.getKvAttr();
+  // A latent is key and value at once, and has one scale (P7).
+  bool isLatent = isa<model::MlaAttentionOp>(op);
+  SmallVector<unsigned, 2> slots = {add("k_scale")};
+  if (!isLatent)
+    slots.push_back(add("v_scale"));
   // A path without {l} takes no index (--extract names its layer with one).
   bool layered = path.getValue().contains("{l}");
-  load.addStep(op, {loc,
-                    op.getLayer(),
-                    {add("k_scale"), add("v_scale")},
-                    [=](OpBuilder &builder, Value index) {
-                      return emitKvScales(builder, loc, path, stored,
-                                          layered ? index : Value());
+  load.addStep(op, {loc, layer, slots, [=](OpBuilder &builder, Value index) {
+                      SmallVector<Value> scales = emitKvScales(
+                          builder, loc, path, stored, layered ? index : Value());
+                      if (isLatent)
+                        scales.pop_back();
+                      return scales;
                     }});
   return success();
 }
 
 /// "layers 0 to 3 and 7" of some attentions.
-static std::string listLayers(ArrayRef<model::AttentionOp> ops) {
+static std::string listLayers(ArrayRef<Operation *> ops) {
   SmallVector<LayerRun> runs;
-  for (model::AttentionOp op : ops)
-    llvm::append_range(runs, findLayers(op.getLayer()));
+  for (Operation *op : ops)
+    llvm::append_range(runs, findLayers(findLayerOf(op)));
   llvm::sort(runs, [](const LayerRun &a, const LayerRun &b) {
     return a.begin < b.begin;
   });
@@ -265,10 +323,11 @@ static std::string listLayers(ArrayRef<model::AttentionOp> ops) {
 
 /// The runtime keeps one cache, so the layers have to agree (P7b).
 LogicalResult MaterializeWeights::checkKvLayouts() {
-  SmallVector<model::AttentionOp> fp8, plain;
+  SmallVector<Operation *> fp8, plain;
   q::KvLayout layout = q::KvLayout::BF16;
-  getOperation().walk([&](model::AttentionOp op) {
-    if (op.getCache() || op.getKScale())
+  getOperation().walk([&](Operation *op) {
+    if (!isa<model::AttentionOp, model::MlaAttentionOp>(op) ||
+        hasKvDecision(op))
       return;
     KvDecision decision = decideKvLayout(op);
     if (!decision.problem.empty())
@@ -279,7 +338,7 @@ LogicalResult MaterializeWeights::checkKvLayouts() {
   });
   if (fp8.empty() || plain.empty())
     return success();
-  return fp8.front().emitError()
+  return fp8.front()->emitError()
          << "--kv-cache auto: " << listLayers(fp8)
          << " of the checkpoint store scales of an FP8 KV cache, "
          << listLayers(plain)
@@ -299,7 +358,9 @@ LogicalResult MaterializeWeights::plan() {
       if (op->getParentOfType<func::FuncOp>().getSymName() != kLoadFunction)
         planRopeTable(table);
     } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
-      failedAny |= failed(planKvScales(attention));
+      failedAny |= failed(planKvScales(op, attention.getLayer()));
+    } else if (auto latent = dyn_cast<model::MlaAttentionOp>(op)) {
+      failedAny |= failed(planKvScales(op, latent.getLayer()));
     }
   });
   if (failedAny)
@@ -323,7 +384,14 @@ void MaterializeWeights::rewriteOps() {
     } else if (auto head = dyn_cast<model::LmHeadOp>(op)) {
       head.getInputScaleMutable().assign(read(0));
     } else if (auto latent = dyn_cast<model::MlaAttentionOp>(op)) {
-      latent.getInputScaleMutable().assign(read(0));
+      for (const LoadStep &each : list) {
+        Value scale =
+            load.readSlot(builder, op->getLoc(), each.slots[0], each.layer);
+        bool isCache = load.getBase(each.slots[0]).ends_with(".k_scale");
+        (isCache ? latent.getCacheScaleMutable()
+                 : latent.getInputScaleMutable())
+            .assign(scale);
+      }
     } else if (auto experts = dyn_cast<model::ExpertsOp>(op)) {
       for (const LoadStep &each : list) {
         Value scale =
@@ -336,6 +404,11 @@ void MaterializeWeights::rewriteOps() {
     } else if (auto attention = dyn_cast<model::AttentionOp>(op)) {
       attention.getKScaleMutable().assign(read(0));
       attention.getVScaleMutable().assign(read(1));
+    } else if (step.slots.size() > 1) {
+      SmallVector<Value> matrices;
+      for (unsigned i = 0; i < step.slots.size(); ++i)
+        matrices.push_back(read(i));
+      useMatrices(cast<model::MlaAttentionOp>(*op->user_begin()), matrices);
     } else {
       op->getResult(0).replaceAllUsesWith(read(0));
     }

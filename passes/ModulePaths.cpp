@@ -87,6 +87,8 @@ std::string octet::nameModule(StringRef path, Value layer) {
 Value octet::findLayerOf(Operation *op) {
   if (auto attention = dyn_cast<model::AttentionOp>(op))
     return attention.getLayer();
+  if (auto latent = dyn_cast<model::MlaAttentionOp>(op))
+    return latent.getLayer();
   if (auto weight = dyn_cast<model::WeightOp>(op))
     return weight.getLayer();
   if (auto weight = dyn_cast<q::WeightOp>(op))

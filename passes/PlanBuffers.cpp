@@ -209,12 +209,14 @@ static void writeInto(Operation *op, ArrayRef<Value> outs) {
     made = kernel::GemmOp::create(
         b, loc, TypeRange(), gemm.getKernel(), gemm.getInput(),
         gemm.getWeight(), gemm.getBias(), outs[0], gemm.getBatch(),
-        gemm.getDomain(), gemm.getModule(), gemm.getMaxM(), gemm.getVariants());
+        gemm.getDomain(), gemm.getModule(), gemm.getMaxM(), gemm.getVariants(),
+        gemm.getUnwritten());
   } else if (auto launch = dyn_cast<kernel::LaunchOp>(op)) {
     made = kernel::LaunchOp::create(
         b, loc, TypeRange(), launch.getKernel(), launch.getSource(),
         launch.getInputs(), outs, launch.getBatch(), launch.getLayer(),
-        launch.getModule(), launch.getParams(), launch.getUnwritten());
+        launch.getModule(), launch.getParams(), launch.getUnwritten(),
+        launch.getReadsAttr());
   } else {
     auto attention = cast<kernel::AttentionOp>(op);
     made = kernel::AttentionOp::create(
@@ -222,7 +224,8 @@ static void writeInto(Operation *op, ArrayRef<Value> outs) {
         attention.getCache(), attention.getKScale(), attention.getVScale(),
         outs[0], attention.getBatch(), attention.getLayer(),
         attention.getQHeads(), attention.getKvHeads(), attention.getHeadDim(),
-        attention.getScale(), attention.getWindow(), attention.getModule());
+        attention.getScale(), attention.getWindow(), attention.getModule(),
+        attention.getReadsAttr(), attention.getUnwritten());
   }
   made->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   op->erase();

@@ -47,6 +47,8 @@ bool octet::isActivation(Value value) {
     return false;
   if (auto quantized = dyn_cast<q::TensorType>(value.getType()))
     return quantized.getRank() == 2 && ShapedType::isDynamic(quantized.getN());
+  if (isa<model::DispatchedType>(value.getType()))
+    return true;
   auto tensor = dyn_cast<RankedTensorType>(value.getType());
   return tensor && tensor.getRank() == 2 && tensor.isDynamicDim(0);
 }

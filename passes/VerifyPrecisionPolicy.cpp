@@ -12,12 +12,12 @@
 // the specification says so: the input of a quantised linear and an FP8 KV
 // cache. Embedding, norms, RoPE, residual sums, attention's operands and the
 // trace never read a value that came through FP8; lm_head is quantised only if
-// the checkpoint stores it so.
+// the checkpoint stores it so. What decides (router, indexer) is in high
+// precision and the same on all ranks; rows move to experts as their product
+// reads them.
 //
 //   %h1 = model.add %h, %o : tensor<?x256xbf16>          where %o is
 //   %o = q.dequantize %c : … -> tensor<?x256xbf16>       is an error [P2]
-//
-// A later operator (router, indexer, collective) is a line of `kPolicy`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,6 +52,7 @@ constexpr PolicyRule kPolicy[] = {
     {"model.attention", "attention reads q in the activation dtype", "P11"},
     {"model.swiglu", "a gated activation is in the activation dtype", "P2"},
     {"model.split", "the parts of a row stay in its dtype", "P4"},
+    {"model.join", "rows that are joined stay in their dtype", "P2"},
     {"model.select_rows", "rows for the logits stay in their dtype", "P16"},
     {"model.layer_norm", "a norm and its weight are never quantised", "P5"},
     {"model.moe_router", "a router decides in high precision", "P12"},
@@ -150,8 +151,7 @@ LogicalResult checkProduct(Operation *op, ModuleOp module) {
     return refuse(op, "its input " + how + ", which no contract asks for [P3]");
   auto quantized = dyn_cast<q::TensorType>(weight.getType());
   if (contract && contract.isQuantized() &&
-      (!quantized || quantized.getGranularity() != contract.getWeight() ||
-       quantized.getScaleType() != contract.getScale()))
+      (!quantized || !contract.accepts(quantized)))
     return refuse(op, "its weight is " + print(weight.getType()) +
                           ", its contract is " + print(contract) + " [B3]");
   if (quantized && (!contract || !contract.isQuantized()))
@@ -179,12 +179,93 @@ LogicalResult checkLmHead(model::LmHeadOp op, ModuleOp module) {
                         "quantised only if the checkpoint says so [P16]");
 }
 
+/// Rows move to experts, and stand there, as the grouped product reads them
+/// (P13, B7); its result is in the activation dtype (P14).
+LogicalResult checkExperts(model::ExpertsOp op, ModuleOp module) {
+  auto dispatched = dyn_cast<model::DispatchedType>(op.getInput().getType());
+  if (!dispatched)
+    return refuse(op, "operand 0 is in token order, the grouped product reads "
+                      "rows sorted by expert; insert-quantization dispatches "
+                      "them [B7]");
+  q::ContractAttr contract = op.getContractAttr();
+  auto codes = dyn_cast<q::TensorType>(dispatched.getRows());
+  // Static scales are each expert's, so its kernel rounds (W9).
+  bool movesCodes =
+      contract && contract.quantizesActivation() && !contract.getIsStatic();
+  q::GranularityAttr wanted =
+      movesCodes ? contract.getActivation() : q::GranularityAttr();
+  if ((codes ? codes.getGranularity() : q::GranularityAttr()) != wanted)
+    return refuse(op, "its rows arrive as " + print(dispatched.getRows()) +
+                          ", its contract is " +
+                          (contract ? print(contract) : "none") +
+                          "; rows move as the product reads them [P13]");
+  for (Value weight : llvm::concat<Value>(llvm::to_vector(op.getGateUp()),
+                                          SmallVector<Value>{op.getDown()})) {
+    auto quantized = dyn_cast<q::TensorType>(weight.getType());
+    if (quantized && (!contract || !contract.isQuantized()))
+      return refuse(op, "its weight is " + print(quantized) +
+                            ", but it has no contract for one [B3]");
+  }
+  model::SettingsAttr settings = model::getSettings(module);
+  Type element =
+      cast<RankedTensorType>(op.getResult().getType()).getElementType();
+  if (settings && element != settings.getDtype())
+    return refuse(op, "its result is in " + print(element) +
+                          ", the activation dtype is " +
+                          print(settings.getDtype()) + " [P14]");
+  for (auto [name, value] : {std::pair("routing weights", op.getWeights()),
+                             {"gate_up bias", op.getGateUpBias()},
+                             {"down bias", op.getDownBias()}}) {
+    std::string how = value ? describeFp8(value, module) : "";
+    if (!how.empty())
+      return refuse(op, Twine("its ") + name + " " + how +
+                            "; only rows and matrices of experts are "
+                            "quantised [P14]");
+  }
+  return success();
+}
+
+/// What chooses keys: head weights and the norm of keys are not quantised
+/// (P9), and all ranks read the choice of one (P10).
+LogicalResult checkIndexer(model::IndexerOp op, ModuleOp module) {
+  if (!op.getCache())
+    return refuse(op, "has no cache, so how its keys are rounded is not "
+                      "decided [P9]");
+  auto linear = op.getWeights().getDefiningOp<model::LinearOp>();
+  std::string how =
+      linear ? describeFp8(linear.getWeight(), module) : std::string();
+  if (!how.empty())
+    return refuse(linear, "its weight " + how +
+                              "; the head weights of an indexer are never "
+                              "quantised [P9]");
+  Value keys = op.getK();
+  while (auto rope = keys.getDefiningOp<model::RopeOp>())
+    keys = rope.getInput();
+  if (auto norm = keys.getDefiningOp<model::LayerNormOp>())
+    for (Value value : {norm.getWeight(), norm.getBias()})
+      if (how = describeFp8(value, module); !how.empty())
+        return refuse(norm, "its weight " + how +
+                                "; the norm of an indexer's keys is never "
+                                "quantised [P9]");
+  model::SettingsAttr settings = model::getSettings(module);
+  if (!settings || settings.getTp() == 1 || !settings.getIndexBroadcast())
+    return success();
+  for (Operation *user : op.getRows().getUsers())
+    if (!isa<model::BroadcastOp>(user))
+      return refuse(op, "with tp=" + Twine(settings.getTp()) +
+                            " each rank reads the keys that it chose itself; "
+                            "rank 0's choice is broadcast, or "
+                            "--no-index-broadcast [P10]");
+  return success();
+}
+
 /// Codes go to quantised products only; a value that is rounded and read
 /// otherwise loses precision that no rule allows.
 LogicalResult checkQuantize(q::QuantizeOp op) {
   for (OpOperand &use : op.getResult().getUses()) {
     Operation *user = use.getOwner();
-    if (isa<model::LinearOp, model::LmHeadOp, model::ExpertsOp>(user) &&
+    if (isa<model::LinearOp, model::LmHeadOp, model::ExpertsOp,
+            model::DispatchOp>(user) &&
         use.getOperandNumber() == 0)
       continue;
     if (isa<q::DequantizeOp, q::UnpackOp>(user))
@@ -232,8 +313,13 @@ struct VerifyPrecisionPolicy
         result = checkQuantize(quantize);
       else if (auto write = dyn_cast<q::KvWriteOp>(op))
         result = checkKvWrite(write, module);
+      else if (auto experts = dyn_cast<model::ExpertsOp>(op))
+        result = checkExperts(experts, module);
       else
         return;
+      if (auto indexer = dyn_cast<model::IndexerOp>(op))
+        result = success(succeeded(result) &&
+                         succeeded(checkIndexer(indexer, module)));
       ++numChecked;
       refused |= failed(result);
     });
@@ -250,6 +336,10 @@ struct VerifyPrecisionPolicy
       if (!attention.getCache())
         return refuse(op, "reads keys and values without a cache, so their "
                           "layout is not decided [P7b]");
+    if (auto latent = dyn_cast<model::MlaAttentionOp>(op))
+      if (!latent.getCache())
+        return refuse(op, "reads latents without a cache, so their layout is "
+                          "not decided [P7b]");
     return checkOperands(op, rule, module);
   }
 };

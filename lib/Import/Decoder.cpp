@@ -93,11 +93,11 @@ Value DecoderBuilder::callLayers(int64_t first, int64_t count,
   return alone.getResult(0);
 }
 
-Block *DecoderBuilder::startStep() {
+Block *DecoderBuilder::startStep(StringRef name) {
   builder.setInsertionPointToEnd(module.getBody());
   loc = module.getLoc();
   auto function = func::FuncOp::create(
-      builder, loc, "step",
+      builder, loc, name,
       builder.getFunctionType({model::BatchType::get(context())}, {}));
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToStart(body);
@@ -136,6 +136,8 @@ void DecoderBuilder::buildModel(const ModelFacts &facts) {
   Value chosen = model::SelectRowsOp::create(builder, loc, normed.getType(),
                                              normed, wanted);
   endStep(lmHead(chosen, facts.lmHead));
+  for (auto [i, draft] : llvm::enumerate(facts.drafts))
+    buildDraft(draft, i, facts, kinds);
 }
 
 void octet::buildDecoder(ModuleOp module, const DecoderConfig &config,

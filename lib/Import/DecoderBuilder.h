@@ -110,8 +110,14 @@ private:
                          mlir::func::FuncOp function, mlir::Value hidden,
                          mlir::Value &selected);
   void trace(llvm::StringRef name, mlir::Value index, mlir::Value value);
-  mlir::Block *startStep();
+  mlir::Block *startStep(llvm::StringRef name = "step");
   void endStep(mlir::Value result);
+
+  // Draft.cpp
+  /// @draft_N: the step of a draft layer (W14).
+  void buildDraft(const DraftFacts &draft, int64_t number,
+                  const ModelFacts &facts,
+                  llvm::ArrayRef<mlir::func::FuncOp> kinds);
 
   mlir::ModuleOp module;
   const DecoderConfig &config;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecoderBuilder.h"
+#include "octet/QuantAttrs/QuantAttrs.h"
 #include <cmath>
 
 using namespace mlir;
@@ -81,14 +82,18 @@ Value DecoderBuilder::latentAttention(Value input, const LayerFacts &facts,
   const StoredModule &up = facts.get("self_attn.kv_b_proj");
   Value matrix = weight(inLayer(up.module), up.getCodes(), up.tensors,
                         up.declared, up.file);
+  q::StoredAttr scales;
+  if (!facts.kvScales.empty())
+    scales = toAttr(facts.kvScales, "", context());
   Value mixed = model::MlaAttentionOp::create(
       builder, here, rows(latent.heads * latent.valueDim), q, compressed, key,
-      /*cache=*/Value(), ValueRange{matrix}, /*input_scale=*/Value(),
+      /*cache=*/Value(), /*cache_scale=*/Value(), ValueRange{matrix},
+      /*input_scale=*/Value(),
       config.indexer ? selected : Value(), batch, layer, integer(latent.heads),
       integer(latent.nopeDim), integer(latent.ropeDim),
       integer(latent.valueDim), integer(latent.kvRank),
       real(config.attentionScale), text(path), /*method=*/q::MethodAttr(),
-      /*contract=*/q::ContractAttr());
+      /*contract=*/q::ContractAttr(), scales);
   return linear(mixed, facts.get("self_attn.o_proj"));
 }
 

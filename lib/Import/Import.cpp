@@ -128,6 +128,15 @@ Status Importer::readOptions() {
   OCTET_TRY(
       checkWord("--kv-cache", options.kvCache,
                 {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}));
+  if (!options.mxfp8As.empty())
+    OCTET_TRY(
+        checkWord("--mxfp8-as", options.mxfp8As, {"block", "weight-only"}));
+  OCTET_TRY(checkWord("--scale-format", options.scaleFormat, {"auto", "keep"}));
+  OCTET_TRY(checkWord("--mla", options.mla, {"auto", "explicit", "absorbed"}));
+  OCTET_TRY(checkWord("--index-cache", options.indexCache, {"fp8", "bf16"}));
+  if (options.mtp < 0 || options.mtp > (1 << 16))
+    return usageError("--mtp " + std::to_string(options.mtp),
+                      "out of range; 0 to 65536");
   for (auto [flag, value] :
        {std::pair("--tp", options.tp), std::pair("--ep", options.ep),
         std::pair("--dp", options.dp)})
@@ -221,7 +230,10 @@ Status Importer::chooseSettings() {
       options.dp, maxContext, options.maxSeqs.value_or(kDefaultSeqs),
       options.maxStepTokens.value_or(kDefaultStepTokens),
       options.activationQuant, options.kvCache, getQuantization(),
-      options.unfuseMixed, /*requant_max=*/false, options.batchInvariant);
+      options.unfuseMixed, options.requantMax,
+      options.batchInvariant.value_or(target.isCpu()), options.mla,
+      options.indexCache, options.mtp, options.indexBroadcast,
+      options.mxfp8As, options.scaleFormat, options.splitBlocks);
   return Status::success();
 }
 
@@ -347,7 +359,8 @@ Status Importer::addInfo(ModuleOp module) {
 Status Importer::buildModel(ModuleOp module) {
   OCTET_TRY_ASSIGN(
       ModelFacts facts,
-      readModelFacts(decoder, list, quant ? &*quant : nullptr, inventory));
+      readModelFacts(decoder, list, quant ? &*quant : nullptr, inventory,
+                     options.mtp));
   OCTET_TRY(inventory.takeProblems());
   buildDecoder(module, decoder, decoderOptions, facts);
   reportTensors();

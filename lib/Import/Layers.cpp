@@ -351,6 +351,10 @@ Status FactsReader::readModule(const ModuleEntry &entry,
   module.packed = entry.packed;
   if (entry.packed)
     return readPacked(entry, module);
+  if (entry.isOptional && !inventory.hasModule(entry.path)) {
+    facts.modules.pop_back();
+    return Status::success();
+  }
   switch (entry.kind) {
   case ModuleKind::RoutedExpert:
     return readExperts(entry, module);
@@ -375,7 +379,8 @@ Result<LayerFacts> FactsReader::readLayer(const ModuleList &list,
       break;
     OCTET_TRY(readModule(entry, prefix, facts));
   }
-  facts.window = config.windows[size_t(layer)];
+  // A draft layer sees all keys.
+  facts.window = layer < config.layers ? config.windows[size_t(layer)] : 0;
   if (const TensorInfo *norm =
           inventory.find(prefix + "input_layernorm.weight"))
     facts.file = inventory.getFile(*norm);
@@ -475,10 +480,43 @@ Result<StoredModule> octet::readLmHeadFacts(const DecoderConfig &config,
   return FactsReader(config, quant, inventory).readLmHead(embedding);
 }
 
+/// What a draft layer has around its decoder layer.
+static bool isDraftModule(std::string_view name) {
+  return name == "enorm" || name == "hnorm" || name == "eh_proj" ||
+         name == "embed_tokens" || name.starts_with("shared_head.");
+}
+
+/// The draft layers asked for exist in config and files (W14).
+static Status checkDrafts(const ModuleList &list, const Inventory &inventory,
+                          int64_t drafts) {
+  std::string subject = "--mtp " + std::to_string(drafts);
+  if (drafts > list.draftLayers)
+    return inputError(subject,
+                      "config.json has " + std::to_string(list.draftLayers) +
+                          (list.draftLayers == 1 ? " draft layer"
+                                                 : " draft layers") +
+                          " (num_nextn_predict_layers); " +
+                          (list.draftLayers == 0
+                               ? "0 works"
+                               : "0 to " + std::to_string(list.draftLayers) +
+                                     " work"),
+                      "W14");
+  for (int64_t draft = 0; draft < drafts; ++draft) {
+    std::string path = "model.layers." + std::to_string(list.layers + draft);
+    if (!inventory.hasModule(path))
+      return inputError(subject,
+                        "the checkpoint stores no tensor of draft layer '" +
+                            path + "'; " + std::to_string(draft) + " works",
+                        "W14");
+  }
+  return Status::success();
+}
+
 Result<ModelFacts> octet::readModelFacts(const DecoderConfig &config,
                                          const ModuleList &list,
                                          QuantConfig *quant,
-                                         Inventory &inventory) {
+                                         Inventory &inventory, int64_t drafts) {
+  OCTET_TRY(checkDrafts(list, inventory, drafts));
   FactsReader reader(config, quant, inventory);
   ModelFacts facts;
   facts.embedding = readEmbedding(config, inventory);
@@ -492,18 +530,34 @@ Result<ModelFacts> octet::readModelFacts(const DecoderConfig &config,
       *file = inventory.getFile(*tensor);
 
   std::map<std::string, size_t> kindOf;
+  auto addKind = [&](LayerFacts read) {
+    auto [at, isNew] = kindOf.try_emplace(read.getKey(), facts.kinds.size());
+    if (isNew)
+      facts.kinds.push_back(std::move(read));
+    return at->second;
+  };
   for (int64_t layer = 0; layer < config.layers; ++layer) {
     OCTET_TRY_ASSIGN(LayerFacts read, reader.readLayer(list, layer));
     if (inventory.isHopeless())
       break;
-    auto [at, isNew] = kindOf.try_emplace(read.getKey(), facts.kinds.size());
-    size_t kind = at->second;
-    if (isNew)
-      facts.kinds.push_back(std::move(read));
+    size_t kind = addKind(std::move(read));
     if (!facts.runs.empty() && facts.runs.back().kind == kind)
       ++facts.runs.back().count;
     else
       facts.runs.push_back({layer, 1, kind});
+  }
+  for (int64_t layer = config.layers; layer < config.layers + drafts; ++layer) {
+    OCTET_TRY_ASSIGN(LayerFacts read, reader.readLayer(list, layer));
+    DraftFacts &draft = facts.drafts.emplace_back();
+    draft.layer = layer;
+    draft.modules.file = read.file;
+    for (const StoredModule &module : read.modules)
+      if (isDraftModule(module.module))
+        draft.modules.modules.push_back(module);
+    std::erase_if(read.modules, [](const StoredModule &module) {
+      return isDraftModule(module.module);
+    });
+    draft.kind = addKind(std::move(read));
   }
   return facts;
 }

@@ -65,8 +65,17 @@ struct KindRun {
   size_t kind;
 };
 
+/// A draft layer (W14): a decoder layer, and what joins it to the model.
+struct DraftFacts {
+  int64_t layer = 0;  ///< num_hidden_layers, or a later number
+  size_t kind = 0;    ///< of its decoder layer, in ModelFacts::kinds
+  LayerFacts modules; ///< enorm, hnorm, eh_proj, shared_head.norm, and copies
+                      ///< of embedding and head where they are stored
+};
+
 struct ModelFacts {
   std::vector<LayerFacts> kinds; ///< of the first layer of each kind
+  std::vector<DraftFacts> drafts;
   std::vector<KindRun> runs;     ///< in the order of the layers
   std::optional<StoredTensor> embedding, norm;
   std::string embeddingFile, normFile;
@@ -78,9 +87,11 @@ std::span<const ModuleEntry> findLayer(const ModuleList &list, int64_t layer);
 
 /// Reads what the headers store of each module of the list and checks shapes
 /// against it (C13). `quant` may be null. Problems go to the inventory.
+/// \param drafts  draft layers that are built (W14).
+/// \returns an error if the model or the checkpoint has not so many, too.
 Result<ModelFacts> readModelFacts(const DecoderConfig &config,
                                   const ModuleList &list, QuantConfig *quant,
-                                  Inventory &inventory);
+                                  Inventory &inventory, int64_t drafts);
 
 /// The facts of one layer alone, for --extract.
 Result<LayerFacts> readLayerFacts(const DecoderConfig &config,

@@ -104,7 +104,7 @@ class Layout:
         self.plain(at + "kv_a_layernorm.weight", rank)
         self.linear(at + "kv_b_proj", heads * (nope + c["v_head_dim"]), rank)
         self.linear(at + "o_proj", HIDDEN, heads * c["v_head_dim"])
-        types = c.get("indexer_types", ["full"] * (LAYERS + 1))
+        types = c.get("indexer_types", ["full"] * LAYERS) + ["full"]
         if "index_topk" in c and types[layer] == "full":
             dim = c["index_head_dim"]
             self.linear(at + "indexer.wq_b", c["index_n_heads"] * dim,
@@ -150,8 +150,19 @@ class Layout:
         if c.get("n_shared_experts"):
             self.mlp(block + "shared_experts.", width)
 
+    def draft(self, at):
+        """What joins a draft layer to the model (W14)."""
+        for name in ("enorm", "hnorm", "shared_head.norm"):
+            self.plain(at + name + ".weight", HIDDEN)
+        self.plain(at + "eh_proj.weight", HIDDEN, 2 * HIDDEN)
+        if self.c.get("own_draft_head", True):
+            self.plain(at + "embed_tokens.weight", VOCAB, HIDDEN)
+            self.plain(at + "shared_head.head.weight", VOCAB, HIDDEN)
+
     def layer(self, i):
         c, at = self.c, f"model.layers.{i}."
+        if i >= LAYERS:
+            self.draft(at)
         self.plain(at + "input_layernorm.weight", HIDDEN)
         if "kv_lora_rank" in c:
             self.latent(at + "self_attn.", i)
@@ -181,6 +192,10 @@ def main():
     parser.add_argument("--arch", choices=ARCHITECTURES, required=True)
     parser.add_argument("--format", choices=["fp8-block", "bf16"],
                         default="fp8-block")
+    parser.add_argument("--drafts", type=int, choices=[0, 1],
+                        help="draft layers (W14)")
+    parser.add_argument("--bare-draft", action="store_true",
+                        help="a draft layer has no embedding and head")
     parser.add_argument("keys", nargs="*", metavar="KEY=JSON")
     o = parser.parse_intermixed_args()
     name, own = ARCHITECTURES[o.arch]
@@ -199,7 +214,12 @@ def main():
         config["quantization_config"] = {
             "quant_method": "fp8", "activation_scheme": "dynamic",
             "weight_block_size": [128, 128]}
+    if o.bare_draft:
+        config["own_draft_head"] = False
+    if o.drafts is not None:
+        config["num_nextn_predict_layers"] = o.drafts
     tensors = Layout(config, o.format == "fp8-block").model()
+    config.pop("own_draft_head", None)
     for key in o.keys:
         key, _, value = key.partition("=")
         config[key] = json.loads(value)

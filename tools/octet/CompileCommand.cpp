@@ -61,10 +61,40 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
       ->check(CLI::IsMember(
           {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}))
       ->group(model);
+  verb->add_option("--index-cache", i.indexCache,
+                   "Layout of the indexer's cache: fp8 or bf16 [fp8]")
+      ->check(CLI::IsMember({"fp8", "bf16"}))
+      ->group(model);
+  verb->add_flag("--index-broadcast,!--no-index-broadcast", i.indexBroadcast,
+                 "All ranks read the keys that rank 0's indexer chose [on]")
+      ->group(model);
+  verb->add_option("--mla", i.mla,
+                   "Form of latent attention: explicit (kv_b_proj is a linear), "
+                   "absorbed (it is split by heads), or auto: absorbed, or "
+                   "both with --no-batch-invariant [auto]")
+      ->check(CLI::IsMember({"auto", "explicit", "absorbed"}))
+      ->group(model);
+  verb->add_option("--mtp", i.mtp, "Draft layers to build [0]")
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 16))
+      ->group(model);
   verb->add_option("--quantization", i.quantization,
                    "Method to read the checkpoint with; fp8 quantises a BF16 "
                    "checkpoint while loading [the checkpoint's]")
       ->check(notEmpty())
+      ->group(model);
+  verb->add_flag("--requant-max", i.requantMax,
+                 "One scale for a fused matrix, the largest of its shards' "
+                 "(W8); quantising while loading, one a tensor (W10)")
+      ->group(model);
+  verb->add_option("--mxfp8-as", i.mxfp8As,
+                   "What MXFP8 runs as where it is not native: block or "
+                   "weight-only (B6)")
+      ->check(CLI::IsMember({"block", "weight-only"}))
+      ->group(model);
+  verb->add_option("--scale-format", i.scaleFormat,
+                   "auto, or keep: no kernel whose scales are not the stored "
+                   "ones (W11) [auto]")
+      ->check(CLI::IsMember({"auto", "keep"}))
       ->group(model);
   verb->add_flag("--unfuse-mixed", i.unfuseMixed,
                  "Keep q, k, v or gate, up apart where only some of them are "
@@ -97,6 +127,10 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
       ->group(limits);
   verb->add_option("--dp", i.dp, "Data-parallel ranks [1]")
       ->check(isCount())
+      ->group(limits);
+  verb->add_option("--split-blocks", i.splitBlocks,
+                   "A split inside a block of scales: error, or pad [error]")
+      ->check(CLI::IsMember({"error", "pad"}))
       ->group(limits);
 }
 

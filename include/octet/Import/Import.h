@@ -36,7 +36,17 @@ struct ImportOptions {
   std::optional<int64_t> maxSeqs;       ///< sequences at once
   std::optional<int64_t> maxStepTokens; ///< rows of one step
   bool unfuseMixed = false;
-  bool batchInvariant = true;
+  bool requantMax = false;          ///< one scale for a fused matrix (W8, W10)
+  std::string mxfp8As;              ///< `block`, `weight-only` or empty (B6)
+  std::string scaleFormat = "auto"; ///< `auto`, `keep` (W11)
+  /// Absent: on for the CPU, off for others (B5).
+  std::optional<bool> batchInvariant;
+  std::string mla = "auto";       ///< `auto`, `explicit`, `absorbed` (W12)
+  std::string indexCache = "fp8"; ///< `fp8`, `bf16` (P9)
+  int64_t mtp = 0;                ///< draft layers that are built (W14)
+  bool indexBroadcast = true;     ///< rank 0 chooses for all (P10)
+  /// `error`, `pad`: a split inside a block of scales (W3)
+  std::string splitBlocks = "error";
   bool strict = false; ///< a reported oddity is an error
 };
 
