@@ -65,7 +65,7 @@ std::string octet::formatErrorDetail(const LedgerError &error) {
   if (error.normalFrom == 0)
     return "";
   return "below 1/" + formatDouble("%.0f", 1 / error.normalFrom) +
-         " of the largest value: 1/" +
+         " of the largest value of a scale at most 1/" +
          formatDouble("%.0f", 1 / error.absolute) + " of that";
 }
 
@@ -109,6 +109,20 @@ std::string octet::formatBytes(int64_t bytes) {
 std::string octet::shortenModule(const std::string &path) {
   size_t at = path.find("{l}.");
   return at == path.npos ? path : path.substr(at + 4);
+}
+
+std::string octet::nameWeight(const std::string &module,
+                              const LedgerPart &part) {
+  std::string last = module.substr(module.rfind('.') + 1);
+  size_t dot = part.name.rfind('.');
+  // Slots of several kinds of layers end in a number.
+  std::string name = part.name;
+  if (dot != name.npos && name.compare(dot, 5, ".kind") == 0) {
+    name.resize(dot);
+    dot = name.rfind('.');
+  }
+  std::string word = dot == name.npos ? name : name.substr(dot + 1);
+  return word.empty() || word == last ? "weight" : word;
 }
 
 int64_t octet::sumBytes(const std::vector<LedgerPart> &parts) {

@@ -44,6 +44,10 @@ std::string formatBytes(int64_t bytes);
 /// `{l}.` and what is before it left out.
 std::string shortenModule(const std::string &path);
 
+/// `weight`, or the last word of a slot that is more than its module's weight:
+/// `bias`, `gate_up_proj`.
+std::string nameWeight(const std::string &module, const LedgerPart &part);
+
 /// Bytes of all parts, scales included.
 int64_t sumBytes(const std::vector<LedgerPart> &parts);
 

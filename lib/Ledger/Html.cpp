@@ -123,12 +123,13 @@ static std::string listDetails(const LedgerEntry &entry) {
   auto add = [&](const std::string &text) { items += "<li>" + text + "</li>"; };
   for (const LedgerPart &part : entry.weights) {
     std::string text =
-        "weight <code>" + escape(part.name) + "</code> " +
+        escape(nameWeight(entry.module, part)) + " " +
         formatChips({LedgerPart{"", part.dtype, part.shape, part.elements,
                                 part.codeBytes, part.scales}}) +
         " " + group(part.codeBytes) + " B";
     if (part.scales)
-      text += " + " + group(part.scales->count) + " scales, " +
+      text += " + " + group(part.scales->count) +
+              (part.scales->count == 1 ? " scale, " : " scales, ") +
               escape(part.scales->granularity) + ", " +
               group(part.scales->bytes) + " B";
     add(text);
@@ -136,7 +137,8 @@ static std::string listDetails(const LedgerEntry &entry) {
   for (const LedgerPart &part : entry.out)
     if (part.scales && !part.scales->isStatic)
       add(group(part.codeBytes) + " B of codes and " +
-          group(part.scales->count) + " scales, " +
+          group(part.scales->count) +
+          (part.scales->count == 1 ? " scale, " : " scales, ") +
           escape(part.scales->granularity) + ", " + group(part.scales->bytes) +
           " B" + (part.scales->powerOfTwo ? ", powers of two" : ""));
   if (entry.error && !formatErrorDetail(*entry.error).empty())
@@ -170,6 +172,12 @@ static std::string formatBoundary(const LedgerEntry &entry) {
          wrap("div", "num bytes", group(sumBytes(entry.out)) + " B") +
          wrap("div", "num error", error) + listDetails(entry) + "</li>\n";
 }
+
+/// What the columns are, where the screen has room for columns.
+static const char *const kColumns =
+    "<li class=\"head\"><div>rules</div><div>operator</div><div>in → out</div>"
+    "<div class=\"num\">bytes out</div><div class=\"num\">error at most"
+    "</div></li>\n";
 
 /// The dtypes in order, a cell a boundary.
 static std::string formatStrip(const LedgerSection &section) {
@@ -208,7 +216,7 @@ static std::string formatSection(const LedgerSection &section) {
   std::string text =
       "<details class=\"section\" open><summary><h2>" + escape(section.title) +
       "</h2> " + wrap("span", "layers", formatLayers(section)) +
-      "</summary>\n" + formatStrip(section) + "<ol class=\"way\">\n";
+      "</summary>\n" + formatStrip(section) + "<ol class=\"way\">\n" + kColumns;
   for (const LedgerEntry &entry : section.entries)
     text += formatBoundary(entry);
   return text + "</ol>\n" + formatSums(section.totals) + "</details>\n";

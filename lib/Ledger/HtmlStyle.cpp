@@ -66,6 +66,10 @@ summary { cursor: pointer; }
 .strip { display: flex; height: .7rem; gap: 1px; margin: .6rem 0; }
 .strip i { flex: 1 1 0; border-radius: 1px; }
 .way { list-style: none; margin: 0; padding: 0; }
+.way > li.head {
+  border: 0; color: var(--dim); font-size: .82rem; padding-bottom: 0;
+}
+.way > li.head .num { font-family: inherit; font-size: inherit; }
 .way > li {
   display: grid; gap: .1rem .8rem; padding: .45rem 0;
   grid-template-columns: 4.2rem minmax(9rem, 15rem) 1fr 7rem 6.5rem;
@@ -81,7 +85,7 @@ summary { cursor: pointer; }
 .f8 { background: var(--f8); color: var(--f8-ink); }
 .f32 { background: var(--f32); color: var(--f32-ink); }
 .int { background: var(--int); color: var(--int-ink); }
-.num { text-align: right; font-size: .88rem; }
+.num { text-align: right; font-size: .88rem; white-space: nowrap; }
 .more { grid-column: 2 / -1; font-size: .88rem; }
 .more summary { color: var(--link); }
 .more ul { margin: .2rem 0; padding-left: 1.1rem; }
@@ -91,7 +95,7 @@ summary { cursor: pointer; }
 }
 .rulelist dt { font-weight: 600; margin-top: .6rem; }
 .rulelist dd { margin: 0; }
-@media (max-width: 50rem) {
+@media screen and (max-width: 50rem) {
   .way > li { grid-template-columns: 1fr auto; }
   .rules { grid-column: 1; grid-row: 1; }
   .num { grid-column: 2; text-align: right; }
@@ -99,8 +103,9 @@ summary { cursor: pointer; }
   .error { grid-row: 2; }
   .op { grid-column: 1; grid-row: 2; }
   .values, .more { grid-column: 1 / -1; }
-  .facts { grid-template-columns: 1fr; gap: 0; }
-  .facts dd { margin-bottom: .3rem; }
+  .way > li.head { display: none; }
+  .facts { grid-template-columns: minmax(6rem, max-content) 1fr; }
+  .cards { grid-template-columns: 1fr 1fr; }
   .strip { gap: 0; }
 }
 @media print {
@@ -109,8 +114,14 @@ summary { cursor: pointer; }
   .theme { display: none; }
   .chip, .strip i { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   .section { border: 0; padding: 0; }
-  .way > li { grid-template-columns: 3.4rem 11rem 1fr 5.5rem 5.5rem; }
+  body, .section, .cards li { background: none; }
+  .way > li {
+    grid-template-columns: 3.4rem 11rem 1fr 5.5rem 6.5rem; padding: .2rem 0;
+  }
+  .strip { display: none; }
   summary { list-style: none; }
+  .more summary { display: none; }
+  .more ul { margin: 0; }
   details::details-content { content-visibility: visible; display: block; }
 }
 )css";

@@ -25,6 +25,15 @@ using namespace octet;
 /// The path without its last component.
 static StringRef dropLast(StringRef path) { return path.rsplit('.').first; }
 
+/// What reads a value, in the order of the block.
+static SmallVector<Operation *> listReaders(Operation *op) {
+  SmallVector<Operation *> readers(op->getUsers());
+  llvm::sort(readers, [](Operation *a, Operation *b) {
+    return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
+  });
+  return readers;
+}
+
 std::string octet::findModulePath(Operation *op) {
   if (auto path = op->getAttrOfType<StringAttr>("module"))
     return path.str();
@@ -36,7 +45,7 @@ std::string octet::findModulePath(Operation *op) {
     return "";
   }
   if (isa<q::QuantizeOp>(op)) {
-    for (Operation *user : op->getUsers())
+    for (Operation *user : listReaders(op))
       if (std::string path = findModulePath(user); !path.empty())
         return path;
     return "";
@@ -148,11 +157,9 @@ static void addQuantize(q::QuantizeOp op, std::vector<LedgerEntry> &entries) {
   entry.out.push_back(makeTokenPart(type));
   entry.out.back().scales->powerOfTwo |= op.getUe8m0();
   describeQuantize(entry, type, bool(op.getScale()), op.getUe8m0());
-  std::vector<std::string> readers;
-  for (Operation *user : op->getUsers())
-    readers.push_back(findModulePath(user));
-  for (size_t i = 1; i < readers.size(); ++i)
-    entry.notes.push_back("also read by " + readers[i]);
+  for (Operation *user : llvm::drop_begin(listReaders(op)))
+    if (std::string path = findModulePath(user); path != entry.module)
+      entry.notes.push_back("also read by " + path);
   entries.push_back(std::move(entry));
 }
 

@@ -55,7 +55,9 @@ static LedgerPart repeat(LedgerPart part, int64_t times) {
 }
 
 static std::string print(double value) {
-  return llvm::formatv("{0:g}", value).str();
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  return text;
 }
 
 //===----------------------------------------------------------------------===//

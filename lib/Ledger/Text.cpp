@@ -17,10 +17,11 @@
 
 #include "Format.h"
 #include "octet/Support/Escape.h"
+#include <set>
 
 using namespace octet;
 
-static constexpr size_t kRules = 10, kOp = 18, kValues = 56, kBytes = 10;
+static constexpr size_t kRules = 11, kOp = 18, kValues = 56, kBytes = 10;
 
 /// `text` and spaces to `width` columns, at least two.
 static std::string pad(std::string text, size_t width) {
@@ -32,8 +33,9 @@ static std::string indent(const std::string &text) {
   return std::string(kRules, ' ') + text + "\n";
 }
 
-static std::string formatWeight(const LedgerPart &part) {
-  std::string text = "weight " + formatPart(part);
+static std::string formatWeight(const std::string &module,
+                                const LedgerPart &part) {
+  std::string text = nameWeight(module, part) + " " + formatPart(part);
   if (part.scales)
     return text + ", " + part.scales->granularity + ": " +
            std::to_string(part.codeBytes) + " + " +
@@ -65,13 +67,11 @@ static std::string formatEntry(const LedgerEntry &entry) {
   for (const LedgerPart &part : entry.out)
     if (part.scales)
       about += "; " + part.scales->granularity;
-  if (entry.error && entry.error->normalFrom > 0)
-    about += "; " + formatErrorDetail(*entry.error);
   line += "\n";
   if (!about.empty())
     line += indent(about);
   for (const LedgerPart &part : entry.weights)
-    line += indent(formatWeight(part));
+    line += indent(formatWeight(entry.module, part));
   if (entry.sumBound > 0)
     line += indent("the sum: " + formatPercent(entry.sumBound) +
                    " of the sum of magnitudes");
@@ -118,6 +118,26 @@ static std::string formatWeights(const Ledger &ledger) {
   return text;
 }
 
+/// What the errors above leave out, once a format.
+static std::string formatFormats(const Ledger &ledger) {
+  std::set<std::string> lines;
+  auto add = [&](const std::optional<LedgerError> &error) {
+    if (error && !formatErrorDetail(*error).empty())
+      lines.insert(pad(error->format, kRules) + formatErrorDetail(*error) +
+                   "\n");
+  };
+  for (const LedgerSection &section : ledger.sections)
+    for (const LedgerEntry &entry : section.entries)
+      add(entry.error);
+  for (const LedgerWeight &weight : ledger.weights)
+    for (const LedgerRewrite &step : weight.rewrites)
+      add(step.error);
+  std::string text;
+  for (const std::string &line : lines)
+    text += line;
+  return text.empty() ? "" : "\nErrors\n" + text;
+}
+
 std::string octet::formatLedgerText(const Ledger &ledger) {
   std::string text;
   for (const auto &[name, value] : ledger.facts)
@@ -132,6 +152,7 @@ std::string octet::formatLedgerText(const Ledger &ledger) {
   }
   if (!ledger.weights.empty())
     text += formatWeights(ledger);
+  text += formatFormats(ledger);
   text += "\nWhole model\n"
           "weights   " +
           std::to_string(ledger.totalWeightBytes) + " B (" +
