@@ -38,7 +38,7 @@ q.slot @bias[1] : tensor<64xbf16>
 
 // The head multiplies the rows that were selected; attention and traces follow.
 // CHECK-LABEL: func.func @rest
-//       CHECK:   kernel.attention "cpu.paged_attention" %arg0, %{{.+}} of %{{.+}}[%{{.+}}] {head_dim = 64 : i64, kv_heads = 2 : i64, module = "a", q_heads = 4 : i64, scale = 1.250000e-01 : f32, window = 8 : i64}
+//       CHECK:   kernel.attention "cpu.paged_attention" %arg0, %{{.+}} of %{{.+}}[%{{.+}}] {head_dim = 64 : i64, kv_heads = 2 : i64, module = "a", q_heads = 4 : i64, reads = "bf16", scale = 1.250000e-01 : f32, window = 8 : i64}
 //       CHECK:   kernel.trace "hidden"[%{{.+}}] %{{.+}} of %{{.+}} tokens
 //       CHECK:   %[[S:.+]] = kernel.rowwise "select_rows" outputs
 //       CHECK:   kernel.gemm "cpu.gemm" %[[S]], %{{.+}} of %{{.+}} outputs
