@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define OCTET_ABI_VERSION 2
+#define OCTET_ABI_VERSION 3
 
 /* Rows of the KV cache come in pages of this many tokens. */
 #define OCTET_PAGE 64
@@ -41,7 +41,55 @@ enum octet_dtype {
   OCTET_Q8_0 = 5,
   OCTET_Q4_0 = 6,
   OCTET_Q4_1 = 7,
+  OCTET_I8 = 8,
+  /* Scales: 2^(code - 127), 0xFF is NaN (N4). */
+  OCTET_E8M0 = 9,
+  /* Codes that load turns into E4M3 (N8). */
+  OCTET_E5M2 = 10,
+  OCTET_E4M3FNUZ = 11,
+  OCTET_E5M2FNUZ = 12,
+  /* Weights only: codes of 4 or 8 bits in tiles of 64 rows with their scales
+     (runtime/cpu/TileLayout.h); octet_groups says what they mean. */
+  OCTET_TILES = 13,
 };
+
+/* What 4- and 8-bit codes in groups along K mean:
+     value = (number(code) - zero) * scale * global, or number * scale + minimum
+ */
+enum octet_code {
+  OCTET_CODE_UNSIGNED = 0, /* the code itself */
+  OCTET_CODE_BIASED = 1,   /* code - 2^(bits - 1) */
+  OCTET_CODE_E2M1 = 2,     /* N7 */
+};
+enum octet_offset {
+  OCTET_OFFSET_NONE = 0,
+  OCTET_OFFSET_MINIMUMS = 1,        /* F16, added */
+  OCTET_OFFSET_ZEROS = 2,           /* codes, subtracted */
+  OCTET_OFFSET_ZEROS_MINUS_ONE = 3, /* stored as zero - 1 */
+};
+enum octet_global {
+  OCTET_GLOBAL_NONE = 0,
+  OCTET_GLOBAL_MULTIPLIES = 1,
+  OCTET_GLOBAL_DIVIDES = 2,
+};
+/* How a checkpoint packs codes into words (FORMATS.md). */
+enum octet_packing {
+  OCTET_PACKING_ROWS = 0, /* [N, K bits/32], lowest bits first; bytes alike */
+  OCTET_PACKING_K = 1,    /* [K bits/32, N], lowest bits first (GPTQ) */
+  OCTET_PACKING_AWQ = 2,  /* [K, N/8], nibbles 0 2 4 6 1 3 5 7 */
+  OCTET_PACKING_GGUF = 3, /* desc->type says it; scales are inside */
+};
+typedef struct octet_groups {
+  int64_t size;       /* elements along K with one scale, 1..K */
+  int32_t bits;       /* 4 or 8; 0: not such a weight */
+  int32_t code;       /* octet_code */
+  int32_t scale_type; /* F32, BF16, F16, E4M3 or E8M0; not BF16 in tiles */
+  int32_t offset;     /* octet_offset; in tiles NONE, MINIMUMS or ZEROS */
+  int32_t global;     /* octet_global; in tiles part.scale multiplies */
+  int32_t ordered;    /* columns are not in the order of their groups */
+  int32_t packing;    /* octet_packing of what is stored */
+  int32_t reserved;
+} octet_groups;
 
 /* How the scales of an operand are laid out (W1, P3). */
 enum octet_scale_mode {
@@ -56,7 +104,7 @@ enum octet_scale_mode {
 typedef struct octet_part {
   const void *data;     /* [rows, K], K contiguous; often inside the mapping of
                            the checkpoint, so only aligned to its element */
-  const void *scale;    /* F32 when a kernel sees it; NULL without scales */
+  const void *scale;    /* F32 or E8M0 when a kernel sees it; NULL: none */
   int64_t rows;         /* N of this shard; 1 for vectors and scalars */
   int32_t tensor;       /* its row in the tensor table, -1 if computed */
   int32_t scale_tensor; /* the same for the scale */
@@ -114,12 +162,15 @@ typedef struct octet_gemm_desc {
   int64_t k;
   int64_t block_n;      /* of the weight's scales; 0 unless SCALE_BLOCK */
   int64_t block_k;      /* and of the activation's groups along K */
-  int32_t x_type;       /* F32, BF16, F16 or E4M3 */
-  int32_t w_type;       /* F32, BF16, F16 or E4M3 */
+  int32_t x_type;       /* F32, BF16, F16, E4M3 or I8 */
+  int32_t w_type;       /* F32, BF16, F16, E4M3 or I8; GGUF's blocks */
   int32_t y_type;       /* F32, BF16 or F16: rounded once */
   int32_t bias_type;    /* -1: none */
   int32_t w_scale_mode; /* octet_scale_mode */
-  int32_t x_scale_mode; /* octet_scale_mode; NONE if x is not E4M3 */
+  int32_t x_scale_mode; /* octet_scale_mode; NONE if x has no codes */
+  int32_t w_scale_type; /* F32, or E8M0 of blocks */
+  int32_t reserved;
+  octet_groups groups; /* of OCTET_TILES */
 } octet_gemm_desc;
 
 /* softmax(q k^T * scale) v over a paged cache (P11). */
@@ -145,10 +196,20 @@ typedef struct octet_tensor_desc {
   int64_t block_k;
   int32_t type;       /* octet_dtype of the elements */
   int32_t scale_mode; /* octet_scale_mode */
-  int32_t scale_type; /* F32, BF16 or F16 */
+  int32_t scale_type; /* F32, BF16, F16 or E8M0 */
   int32_t head_rows;  /* rows of a head whose halves the file interleaves, which
                          load undoes (W16); 0: they lie in order */
+  octet_groups groups; /* of codes that share words */
 } octet_tensor_desc;
+
+/* The tensors of such a weight; NULL: it has none. */
+typedef struct octet_grouped {
+  const octet_weight *codes;
+  const octet_weight *scales; /* NULL of GGUF's blocks */
+  const octet_weight *zeros;  /* packed as the codes are */
+  const octet_weight *global; /* one F32 */
+  const octet_weight *order;  /* I32 [K]: the group of each column */
+} octet_grouped;
 
 typedef struct octet_ctx octet_ctx;
 
@@ -193,8 +254,8 @@ typedef struct octet_runtime {
   /* W7: one F32 scale a part to one a row. */
   int32_t (*expand_scales)(octet_ctx *ctx, const octet_tensor_desc *desc,
                            const octet_weight *in, octet_weight *out);
-  /* W10: F32, BF16 or F16 [rows, cols] to E4M3 with desc's scales (TENSOR or
-     CHANNEL; N2, N3). desc->type is the type of `in`. */
+  /* W10: F32, BF16 or F16 [rows, cols] to E4M3 with desc's scales (TENSOR: one
+     for all parts; CHANNEL; N2, N3). desc->type is the type of `in`. */
   int32_t (*quantize_weight)(octet_ctx *ctx, const octet_tensor_desc *desc,
                              const octet_weight *in, octet_weight *out);
   /* The parts of `count` weights one after the other; no copy. */
@@ -208,12 +269,30 @@ typedef struct octet_runtime {
   int32_t (*kv_scales)(octet_ctx *ctx, const char *module, int64_t layer,
                        const octet_weight *k, const octet_weight *v,
                        int32_t type, octet_weight *out_k, octet_weight *out_v);
+  /* N8, W8, W11: other codes or scales for the same numbers; the rewrite is
+     that of the two types (q.requantize). */
+  int32_t (*requantize)(octet_ctx *ctx, const octet_tensor_desc *from,
+                        const octet_tensor_desc *to, const octet_weight *in,
+                        octet_weight *out);
+  /* B6: groups whose scales are equal over each block of `to` as blocks with
+     F32 scales; an error where they are not. */
+  int32_t (*merge_scales)(octet_ctx *ctx, const octet_tensor_desc *from,
+                          const octet_tensor_desc *to, const octet_weight *in,
+                          octet_weight *out);
   /* One F32 value. */
   int32_t (*constant)(octet_ctx *ctx, float value, octet_weight *out);
   /* cos and sin of position * inv_freq[i] in F32, times `scale`:
      [positions, 2 * half] F32, the cosines of a row first (P6). */
   int32_t (*rope_table)(octet_ctx *ctx, const float *inv_freq, int64_t half,
                         int64_t positions, float scale, octet_weight *out);
+  /* W6 of codes that share words: scales and minimums are finite, scales not
+     negative, nor zero with a non-zero group (GGUF's may be both), and `order`
+     puts groups.size columns into each group. */
+  int32_t (*check_groups)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                          const octet_grouped *in);
+  /* The same numbers in tiles (B4, C10); `in` has been checked. */
+  int32_t (*tile_weight)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                         const octet_grouped *in, octet_weight *out);
 } octet_runtime;
 
 /* SIMD levels of the CPU target, ascending. */

@@ -64,9 +64,9 @@ float decodeFloat8(Float8 format, uint8_t code) {
   if (format == Float8::E4M3FN && magnitude == 0x7F)
     return std::copysign(std::numeric_limits<float>::quiet_NaN(), sign);
   if (format == Float8::E5M2 && exponent == 31)
-    return mantissa ? std::copysign(std::numeric_limits<float>::quiet_NaN(),
-                                    sign)
-                    : sign * std::numeric_limits<float>::infinity();
+    return mantissa
+               ? std::copysign(std::numeric_limits<float>::quiet_NaN(), sign)
+               : sign * std::numeric_limits<float>::infinity();
   const int full = exponent ? mantissa | 1 << f.mantissa : mantissa;
   return sign * std::ldexp(static_cast<float>(full),
                            std::max(exponent, 1) - f.bias - f.mantissa);
@@ -75,8 +75,8 @@ float decodeFloat8(Float8 format, uint8_t code) {
 const std::array<float, 256> &getFloat8Values(Float8 format) {
   static const auto tables = [] {
     std::array<std::array<float, 256>, 4> all;
-    for (Float8 each : {Float8::E4M3FN, Float8::E4M3FNUZ, Float8::E5M2,
-                        Float8::E5M2FNUZ})
+    for (Float8 each :
+         {Float8::E4M3FN, Float8::E4M3FNUZ, Float8::E5M2, Float8::E5M2FNUZ})
       for (int code = 0; code < 256; ++code)
         all[static_cast<int>(each)][code] =
             decodeFloat8(each, static_cast<uint8_t>(code));
@@ -151,12 +151,12 @@ void requantizeToExponents(std::span<const uint8_t> codes,
     float amax = 0;
     for (int64_t r = row; r < rowEnd && !keeps; ++r)
       for (int64_t c = col; c < colEnd; ++c)
-        amax = std::fmax(amax, std::fabs(decodeE4M3(codes[r * shape.k + c]) *
-                                         scale[block]));
+        amax = std::fmax(
+            amax, std::fabs(decodeE4M3(codes[r * shape.k + c]) * scale[block]));
     outScale[block] =
-        keeps ? static_cast<uint8_t>(std::bit_cast<uint32_t>(scale[block]) >>
-                                     23)
-              : encodeUE8M0Scale(amax);
+        keeps
+            ? static_cast<uint8_t>(std::bit_cast<uint32_t>(scale[block]) >> 23)
+            : encodeUE8M0Scale(amax);
     const float s = decodeUE8M0(outScale[block]);
     for (int64_t r = row; r < rowEnd; ++r)
       for (int64_t c = col; c < colEnd; ++c) {

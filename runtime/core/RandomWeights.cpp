@@ -9,6 +9,7 @@
 #include "runtime/core/RandomWeights.h"
 #include "octet/Checkpoint/TensorReader.h"
 #include "octet/Numerics/Numerics.h"
+#include "octet/Numerics/Requantize.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
@@ -34,7 +35,7 @@ static constexpr size_t kPalette = 4096;
 static constexpr int64_t kDraws = 4;
 /// Where each tensor starts: a vector's width.
 static constexpr int64_t kAlign = 64;
-/// Of FP8 codes. Their largest, 3.7 of these, is well below 448.
+/// Of FP8 and INT8 codes. Their largest, 3.7 of these, is below 127.
 static constexpr float kCodeDeviation = 32;
 /// Of biases, and the scale of whatever a table of weights does not explain.
 static constexpr float kSmall = 0.02f;
@@ -76,9 +77,10 @@ struct Values {
 };
 } // namespace
 
-static bool isFp8(StoredType type) {
+static bool isCode(StoredType type) {
   return type == StoredType::F8_E4M3 || type == StoredType::F8_E4M3FNUZ ||
-         type == StoredType::F8_E5M2;
+         type == StoredType::F8_E5M2 || type == StoredType::F8_E5M2FNUZ ||
+         type == StoredType::I8;
 }
 
 /// The name before the scale's own: "X." of "X.weight_scale_inv".
@@ -97,13 +99,13 @@ static Values valuesOf(const TensorTable &table, const TensorInfo &tensor) {
     const TensorInfo *weight = table.find(*owner);
     if (!weight)
       weight = table.find(std::string(*owner) + ".weight");
-    if (!weight || !isFp8(weight->type) || weight->shape.empty())
+    if (!weight || !isCode(weight->type) || weight->shape.empty())
       return {.middle = kSmall};
     const double k = double(std::max<int64_t>(weight->shape.back(), 1));
     return {.middle = float(1 / (kCodeDeviation * std::sqrt(k))),
             .spread = true};
   }
-  if (isFp8(tensor.type))
+  if (isCode(tensor.type))
     return {.deviation = kCodeDeviation};
   if (tensor.shape.size() >= 2)
     return {.deviation = float(1 / std::sqrt(double(std::max<int64_t>(
@@ -150,6 +152,19 @@ static std::optional<std::vector<std::byte>> paletteOf(StoredType type,
     case StoredType::F8_E5M2:
       put(uint8_t(encodeF16(x) >> 8));
       break;
+    case StoredType::F8_E5M2FNUZ: {
+      // Half the value in the same bits; minus zero would be NaN (N8).
+      const auto code = uint8_t(encodeF16(x) >> 8);
+      put(uint8_t(code == 0x80 ? 0 : code));
+      break;
+    }
+    case StoredType::I8:
+      put(quantizeInt8(x, 1));
+      break;
+    case StoredType::U8: // exponents of MXFP8; other bytes have any value
+      if (!values.spread)
+        return std::nullopt;
+      [[fallthrough]];
     case StoredType::F8_E8M0:
       put(uint8_t(127 + std::ilogb(x > 0 ? x : 1.0f)));
       break;

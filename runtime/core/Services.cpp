@@ -20,6 +20,7 @@
 #include "octet/Support/Escape.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/KvCache.h"
+#include "runtime/core/LoadServices.h"
 #include "runtime/core/RandomWeights.h"
 #include "runtime/cpu/CpuBackend.h"
 #include "runtime/cpu/LoadOps.h"
@@ -75,6 +76,16 @@ static std::optional<int32_t> dtypeOf(StoredType type) {
     return OCTET_F16;
   case StoredType::F8_E4M3:
     return OCTET_E4M3;
+  case StoredType::F8_E5M2:
+    return OCTET_E5M2;
+  case StoredType::F8_E4M3FNUZ:
+    return OCTET_E4M3FNUZ;
+  case StoredType::F8_E5M2FNUZ:
+    return OCTET_E5M2FNUZ;
+  case StoredType::F8_E8M0:
+    return OCTET_E8M0;
+  case StoredType::I8:
+    return OCTET_I8;
   case StoredType::I32:
     return OCTET_I32;
   default:
@@ -82,9 +93,8 @@ static std::optional<int32_t> dtypeOf(StoredType type) {
   }
 }
 
-/// What a matrix of `rows` rows looks like to the arithmetic.
-static ScaledMatrix matrixOf(const octet_tensor_desc &desc,
-                             const octet_part &part) {
+ScaledMatrix rt::matrixOf(const octet_tensor_desc &desc,
+                          const octet_part &part) {
   ScaledMatrix m;
   m.data = part.data;
   m.scale = part.scale;
@@ -162,7 +172,13 @@ static const void *find(Context &c, const octet_tensor_desc &desc,
   if (count >= 0)
     bytes = inBlocks ? std::optional(rowBytes(type, count))
                      : checkedMul(count, elementBytes(type));
-  const auto stored = inBlocks ? dtypeOf(tensor.packing) : dtypeOf(tensor.type);
+  auto stored = inBlocks ? dtypeOf(tensor.packing) : dtypeOf(tensor.type);
+  // Exponents, under the name that most files have for them (N7).
+  if (type == OCTET_E8M0 && tensor.type == StoredType::U8)
+    stored = OCTET_E8M0;
+  // Bytes that hold two codes each.
+  if (type == OCTET_I8 && tensor.type == StoredType::U8)
+    stored = OCTET_I8;
   // Random tensors lie in order.
   const bool sameRows = c.random || tensor.headRows == headRows;
   if (stored != type || !bytes || !sameRows ||
@@ -208,23 +224,24 @@ static int32_t load(octet_ctx *ctx, const octet_tensor_desc *desc,
 // Scales
 //===----------------------------------------------------------------------===//
 
-/// An error of a value in the checkpoint: the file is the subject.
-static int32_t badValue(Context &c, const octet_tensor_desc *desc,
-                        int32_t tensor, std::string what) {
+int32_t rt::badValue(Context &c, const octet_tensor_desc *desc, int32_t tensor,
+                     std::string what, std::string_view rule,
+                     std::string_view why) {
   if (tensor < 0 || tensor >= int64_t(c.rows.size()))
     return c.fail(inputError(desc ? desc->module : "weights",
-                             "a computed scale is " + std::move(what), "W6"));
+                             "a computed scale is " + std::move(what),
+                             std::string(rule)));
   const TensorInfo &info = *c.rows[tensor];
-  return c.fail(inputError(
-      c.fileOf(info),
-      "tensor " + quoteName(info.name) + ": " + std::move(what) +
-          (desc && blockBytes(desc->type) ? "; it has to be finite"
-                                          : "; a scale is finite and positive"),
-      "W6"));
+  if (why.empty())
+    why = desc && blockBytes(desc->type) ? "it has to be finite"
+                                         : "a scale is finite and positive";
+  return c.fail(inputError(c.fileOf(info),
+                           "tensor " + quoteName(info.name) + ": " +
+                               std::move(what) + "; " + std::string(why),
+                           std::string(rule)));
 }
 
-/// "[2, 5]" of an element of a tensor, or "" of a scalar.
-static std::string indexText(const Context &c, int32_t tensor, int64_t index) {
+std::string rt::indexText(const Context &c, int32_t tensor, int64_t index) {
   if (tensor < 0 || tensor >= int64_t(c.rows.size()))
     return "[" + std::to_string(index) + "]";
   const std::vector<int64_t> &shape = c.rows[tensor]->shape;
@@ -320,16 +337,30 @@ static int32_t quantizeWeightOf(octet_ctx *ctx, const octet_tensor_desc *desc,
                                 const octet_weight *in, octet_weight *out) {
   Context &c = Context::from(ctx);
   octet_weight result = *in;
+  const KernelTable &kernels = kernelTable(c.level);
+  const bool channel = desc->scale_mode == OCTET_SCALE_CHANNEL;
+  float *whole = nullptr; // one scale of all parts
+  if (!channel) {
+    whole = static_cast<float *>(c.allocate(int64_t(sizeof(float))));
+    if (!whole)
+      return 1;
+    float amax = 0;
+    for (int64_t i = 0; i < in->num_parts; ++i)
+      amax = std::max(amax, matrixAmax(*c.pool, kernels, desc->type,
+                                       in->parts[i].data, in->parts[i].rows,
+                                       desc->cols));
+    *whole = dynamicScale(amax);
+  }
   for (int64_t i = 0; i < in->num_parts; ++i) {
     octet_part &part = result.parts[i];
-    const bool channel = desc->scale_mode == OCTET_SCALE_CHANNEL;
     auto *q = static_cast<uint8_t *>(c.allocate(part.rows * desc->cols));
-    auto *scales = static_cast<float *>(
-        c.allocate((channel ? part.rows : 1) * int64_t(sizeof(float))));
+    auto *scales = channel ? static_cast<float *>(c.allocate(
+                                 part.rows * int64_t(sizeof(float))))
+                           : whole;
     if (!q || !scales)
       return 1;
-    quantizeWeight(*c.pool, kernelTable(c.level), desc->type, part.data,
-                   part.rows, desc->cols, desc->scale_mode, q, scales);
+    quantizeWeight(*c.pool, kernels, desc->type, part.data, part.rows,
+                   desc->cols, desc->scale_mode, q, scales);
     part.data = q;
     part.scale = scales;
     part.scale_tensor = -1;
@@ -460,8 +491,12 @@ const octet_runtime *rt::cpuServices() {
       .concat = concat,
       .max_scalar = maxScalar,
       .kv_scales = kvScales,
+      .requantize = requantizeWeight,
+      .merge_scales = mergeScalesOf,
       .constant = constant,
       .rope_table = makeRopeTable,
+      .check_groups = checkGroupsOf,
+      .tile_weight = tileWeightOf,
   };
   return &table;
 }

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/LoadOps.h"
+#include "octet/Numerics/Numerics.h"
 #include "runtime/cpu/Types.h"
 
 #include <algorithm>
@@ -43,6 +44,8 @@ float readScale(int32_t type, const void *scales, int64_t index) {
     std::memcpy(&value, static_cast<const char *>(scales) + index * 4, 4);
     return value;
   }
+  if (type == OCTET_E8M0)
+    return decodeUE8M0(static_cast<const uint8_t *>(scales)[index]);
   uint16_t bits;
   std::memcpy(&bits, static_cast<const char *>(scales) + index * 2, 2);
   if (type == OCTET_BF16)
@@ -192,6 +195,21 @@ void expandScale(float scale, int64_t rows, float *out) {
   std::fill_n(out, rows, scale);
 }
 
+float matrixAmax(ThreadPool &pool, const KernelTable &kernels, int32_t type,
+                 const void *in, int64_t rows, int64_t cols) {
+  const char *data = static_cast<const char *>(in);
+  const int64_t rowBytes = cols * elementBytes(type);
+  std::vector<float> amax(static_cast<size_t>(rows));
+  pool.parallelFor(rows, 16, [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r)
+      amax[r] = kernels.rowAmax(type, data + r * rowBytes, cols);
+  });
+  float largest = 0;
+  for (float a : amax)
+    largest = std::max(largest, a);
+  return largest;
+}
+
 void quantizeWeight(ThreadPool &pool, const KernelTable &kernels, int32_t type,
                     const void *in, int64_t rows, int64_t cols,
                     int32_t scaleMode, uint8_t *q, float *scale) {
@@ -199,29 +217,17 @@ void quantizeWeight(ThreadPool &pool, const KernelTable &kernels, int32_t type,
   const int64_t rowBytes = cols * elementBytes(type);
   const int64_t grain =
       std::max<int64_t>(1, 65536 / std::max<int64_t>(rowBytes, 1));
-  auto scaleOf = [](float amax) {
-    return std::max(amax, 1e-10f) / 448.0f;
-  }; // N3
-
   if (scaleMode == OCTET_SCALE_CHANNEL) {
     pool.parallelFor(rows, grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        scale[r] = scaleOf(kernels.rowAmax(type, data + r * rowBytes, cols));
+        scale[r] =
+            dynamicScale(kernels.rowAmax(type, data + r * rowBytes, cols));
         kernels.quantizeRow(type, data + r * rowBytes, cols, scale[r],
                             q + r * cols);
       }
     });
     return;
   }
-  std::vector<float> amax(static_cast<size_t>(rows));
-  pool.parallelFor(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r)
-      amax[r] = kernels.rowAmax(type, data + r * rowBytes, cols);
-  });
-  float largest = 0;
-  for (float a : amax)
-    largest = std::max(largest, a);
-  *scale = scaleOf(largest);
   pool.parallelFor(rows, grain, [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r)
       kernels.quantizeRow(type, data + r * rowBytes, cols, *scale,

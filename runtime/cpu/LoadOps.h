@@ -29,7 +29,7 @@ struct ScaledMatrix {
   int64_t blockK = 0;
   int32_t type = OCTET_E4M3; ///< of data; blocks need no `scale`
   int32_t scaleMode = OCTET_SCALE_NONE;
-  int32_t scaleType = OCTET_F32; ///< F32, BF16 or F16
+  int32_t scaleType = OCTET_F32; ///< F32, BF16, F16 or E8M0
 
   /// How many scales there are.
   int64_t numScales() const;
@@ -53,14 +53,18 @@ BadScale checkScales(ThreadPool &pool, const ScaledMatrix &w);
 /// "NaN", "infinite", "negative", "zero with a non-zero block".
 const char *describe(BadScale::Kind kind);
 
-/// `count` scales of F32, BF16 or F16 to F32; exact.
+/// `count` scales of F32, BF16, F16 or E8M0 to F32; exact.
 void convertScales(int32_t type, const void *in, int64_t count, float *out);
 
 /// One scale to `rows` equal ones (W7).
 void expandScale(float scale, int64_t rows, float *out);
 
+/// The largest |x| of F32, BF16 or F16 [rows, cols]; NaN left out.
+float matrixAmax(ThreadPool &pool, const KernelTable &kernels, int32_t type,
+                 const void *in, int64_t rows, int64_t cols);
+
 /// Quantises F32, BF16 or F16 [rows, cols] to E4M3 (W10; N2, N3).
-/// \param scaleMode  CHANNEL: scale[rows]; TENSOR: scale[1].
+/// \param scale  CHANNEL: [out] one a row; TENSOR: [in] the scale of all rows.
 void quantizeWeight(ThreadPool &pool, const KernelTable &kernels, int32_t type,
                     const void *in, int64_t rows, int64_t cols,
                     int32_t scaleMode, uint8_t *q, float *scale);

@@ -43,6 +43,11 @@ constexpr int64_t elementBytes(int32_t type) {
   case OCTET_I32:
     return 4;
   case OCTET_E4M3:
+  case OCTET_I8:
+  case OCTET_E8M0:
+  case OCTET_E5M2:
+  case OCTET_E4M3FNUZ:
+  case OCTET_E5M2FNUZ:
     return 1;
   default:
     return 2;

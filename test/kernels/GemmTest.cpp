@@ -60,7 +60,7 @@ struct Operands {
     std::uniform_real_distribution<float> scales(0.25f, 2.0f);
     if (c.bk)
       blocks = ceilDiv(c.k, c.bk);
-    x.randomize(random, 1.5f);
+    x.randomize(random, c.x == OCTET_I8 ? 40 : 1.5f);
     const int64_t xScales = c.xScale == OCTET_SCALE_TENSOR    ? 1
                             : c.xScale == OCTET_SCALE_CHANNEL ? c.m
                             : c.xScale == OCTET_SCALE_BLOCK   ? c.m * blocks
@@ -75,7 +75,8 @@ struct Operands {
     for (size_t p = 0; p < c.parts.size(); ++p) {
       const int64_t rows = c.parts[p];
       n += rows;
-      w.emplace_back(c.w, rows * c.k).randomize(random, 0.5f);
+      w.emplace_back(c.w, rows * c.k)
+          .randomize(random, c.w == OCTET_I8 ? 40 : 0.5f);
       const int64_t count = c.wScale == OCTET_SCALE_TENSOR    ? 1
                             : c.wScale == OCTET_SCALE_CHANNEL ? rows
                             : c.wScale == OCTET_SCALE_BLOCK
@@ -94,6 +95,7 @@ struct Operands {
     }
     desc = {"test", n,   c.k,    c.bn,     c.bk,    c.x,
             c.w,    c.y, c.bias, c.wScale, c.xScale};
+    desc.w_scale_type = OCTET_F32;
   }
 
   Tensor run(rt::ThreadPool &pool, const rt::KernelTable &kernels,
@@ -216,6 +218,7 @@ std::vector<Case> cases() {
       {E, E, B, block, block, 16, 128, B},
       {E, E, F32, block, block, 8, 64, -1},
       {E, E, F32, block, block, 5, 32, F32},
+      {E, E, B, block, block, 1, 32, -1},
       {E, E, F32, block, block, 16, 48, -1},
       {E, E, B, channel, block, 0, 128, -1},
       {E, B, F32, none, tensor, 0, 0, -1},
@@ -226,6 +229,11 @@ std::vector<Case> cases() {
       {B, E, B, channel, none, 0, 0, B},
       {H, E, H, block, none, 4, 64, -1},
       {B, E, F32, none, none, 0, 0, -1},
+      {B, E, B, block, none, 1, 32, B},
+      {F32, E, F32, block, none, 1, 32, -1},
+      {B, OCTET_I8, B, channel, none, 0, 0, B},
+      {F32, OCTET_I8, F32, tensor, none, 0, 0, -1},
+      {H, OCTET_I8, H, channel, none, 0, 0, -1},
   };
   for (size_t t = 0; t < types.size(); ++t) {
     for (size_t s = 0; s < sizes.size(); ++s) {

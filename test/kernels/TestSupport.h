@@ -16,6 +16,7 @@
 #define OCTET_TEST_KERNELS_TESTSUPPORT_H
 
 #include "octet/Numerics/Numerics.h"
+#include "octet/Numerics/Requantize.h"
 #include "runtime/abi.h"
 #include "runtime/cpu/CpuBackend.h"
 #include "runtime/cpu/Level.h"
@@ -34,7 +35,9 @@ namespace octet::test {
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 inline size_t bytesOf(int32_t type) {
-  return type == OCTET_F32 ? 4 : type == OCTET_E4M3 ? 1 : 2;
+  return type == OCTET_F32                         ? 4
+         : type == OCTET_E4M3 || type == OCTET_I8 ? 1
+                                                  : 2;
 }
 
 inline const char *nameOf(int32_t type) {
@@ -47,6 +50,8 @@ inline const char *nameOf(int32_t type) {
     return "f16";
   case OCTET_E4M3:
     return "e4m3";
+  case OCTET_I8:
+    return "i8";
   default:
     return "none";
   }
@@ -60,6 +65,8 @@ inline uint32_t encode(int32_t type, float value) {
     return encodeF16(value);
   case OCTET_E4M3:
     return encodeE4M3(value);
+  case OCTET_I8:
+    return static_cast<uint8_t>(quantizeInt8(value, 1));
   default:
     return std::bit_cast<uint32_t>(value);
   }
@@ -73,6 +80,8 @@ inline float decode(int32_t type, uint32_t bits) {
     return decodeF16(static_cast<uint16_t>(bits));
   case OCTET_E4M3:
     return decodeE4M3(static_cast<uint8_t>(bits));
+  case OCTET_I8:
+    return static_cast<int8_t>(bits);
   default:
     return std::bit_cast<float>(bits);
   }

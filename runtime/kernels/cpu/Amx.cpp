@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Products of BF16 and E4M3 operands at level amx; all others are those of level bf16. The third
+// Products of BF16 and E4M3 operands at level amx; all others, and blocks of 32 elements, are those
+// of level bf16. The third
 // order of additions, beside the two of Dot.h:
 //
 //   tile        16 rows of W times 16 rows of x. TDPBF16PS adds the 16 pairs of 32 elements of K to
@@ -415,6 +416,9 @@ void gemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *
       desc.w_scale_mode == OCTET_SCALE_BLOCK || desc.x_scale_mode == OCTET_SCALE_BLOCK;
   const Problem problem{
       desc, m, x, xScale, w, bias, y, ChunkMap(desc.k, blocked ? desc.block_k : desc.k), blocked};
+  // A tile's step holds elements of both halves of a chunk.
+  if (problem.map.halves)
+    return bf16::gemm(pool, desc, m, x, xScale, w, bias, y);
   if (desc.w_type == OCTET_BF16)
     runTypes<BF16>(pool, problem);
   else

@@ -14,7 +14,8 @@
 // accumulator of 16 lanes, whatever the tile; a segment is at most kSegmentChunks chunks, or the
 // whole blocks that fit in, and its sum is added to y in FP32. With block scales (N6) the lanes of
 // a block's partial are multiplied by sx * sw and added to the accumulator, one rounding. So no
-// result depends on the tile, the rows beside it, or the thread.
+// result depends on the tile, the rows beside it, or the thread. Blocks of 32 elements are halves
+// of a chunk: its first and its second half of steps are partials of their own.
 //
 // Two families:
 //   Fma   operands widened to F32, fused multiply-add; lane l takes element 16 s + l of step s.
@@ -141,6 +142,10 @@ struct DotFamily {
     out[0] = load<VI>(p);
     out[1] = load<VI>(p + 32);
   }
+  OCTET_INLINE void expand(const I8 *p, VI out[kSteps]) {
+    for (int s = 0; s < kSteps; ++s)
+      out[s] = (VI)_mm512_cvtne2ps_pbh((__m512)widen(p + 32 * s + 16), (__m512)widen(p + 32 * s));
+  }
   /// Two byte look-ups give the halves of 64 values; interleaving them leaves in out[0] the
   /// elements 0-7, 16-23, 32-39, 48-55 and in out[1] the others.
   OCTET_INLINE void expand(const E4M3 *p, VI out[kSteps]) {
@@ -185,8 +190,15 @@ struct ChunkMap {
   int64_t chunksPerBlock; // cdiv(block, kChunk)
   int64_t chunks;         // of a row
   int64_t segmentChunks;  // of each segment but the last
+  bool halves;            // scales of half a chunk; `block` is the chunk then
+  int64_t scaleBlocks;    // of a row of scales
+  int64_t tableBlocks;    // the same with the half behind an odd number of halves
 
   ChunkMap(int64_t k, int64_t block) : k(k), block(maxOf<int64_t>(block, 1)) {
+    halves = this->block == kChunk / 2;
+    scaleBlocks = ceilDiv(k, this->block);
+    if (halves)
+      this->block = kChunk;
     block = this->block;
     blocks = ceilDiv(k, block);
     chunksPerBlock = ceilDiv(block, kChunk);
@@ -194,7 +206,10 @@ struct ChunkMap {
     segmentChunks = blocks <= 1
                         ? kSegmentChunks
                         : maxOf<int64_t>(1, kSegmentChunks / chunksPerBlock) * chunksPerBlock;
+    tableBlocks = halves ? 2 * chunks : scaleBlocks;
   }
+  /// Chunks that share a scale; 0 of halves.
+  int64_t chunksOfScale() const { return halves ? 0 : chunksPerBlock; }
   /// The first element of a chunk and how many it has.
   int64_t begin(int64_t chunk) const {
     return chunk / chunksPerBlock * block + chunk % chunksPerBlock * kChunk;
@@ -289,7 +304,8 @@ struct TileScales {
 
 /// The segment [first, first + chunks) of x rows i times w rows j, stored if it is the first and
 /// added otherwise: to out[j * ld + i] for packed rows of W, to out[i * ld + j] for direct ones. x
-/// is [chunk][MR][kSteps], from the row's beginning.
+/// is [chunk][MR][kSteps], from the row's beginning. `chunksPerBlock` is 0 where blocks are half a
+/// chunk.
 template <typename Family, int MR, int NR, bool kBlocked, typename Rows>
 OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chunks,
                           int64_t chunksPerBlock, const TileScales<NR> &scales, float *out,
@@ -301,11 +317,11 @@ OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chu
     for (int j = 0; j < NR; ++j)
       total[i][j] = part[i][j] = VF{};
 
-  auto accumulate = [&](int64_t c) __attribute__((always_inline)) {
+  auto accumulateSteps = [&](int64_t c, int from, int to) __attribute__((always_inline)) {
     const VI *xc = x + c * (MR * S);
     if constexpr (Rows::kStepwise) {
 #pragma GCC unroll 4
-      for (int s = 0; s < S; ++s) {
+      for (int s = from; s < to; ++s) {
         VI xs[MR];
 #pragma GCC unroll 8
         for (int i = 0; i < MR; ++i)
@@ -325,29 +341,64 @@ OCTET_INLINE void dotTile(const VI *x, const Rows &w, int64_t first, int64_t chu
         VI ws[S];
         Rows::get(w, c, j, ws);
 #pragma GCC unroll 4
-        for (int s = 0; s < S; ++s)
+        for (int s = from; s < to; ++s)
 #pragma GCC unroll 8
           for (int i = 0; i < MR; ++i)
             part[i][j] = Family::multiplyAdd(part[i][j], xc[i * S + s], ws[s]);
       }
     }
   };
+  auto accumulate = [&](int64_t c) __attribute__((always_inline)) { accumulateSteps(c, 0, S); };
+  // Promotes the partials of row j of W to the FP32 accumulator after block b (N6).
+  auto promoteRow = [&](int64_t b, int j) __attribute__((always_inline)) {
+    const float *s = scales.row[j] + b * scales.stride;
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; ++i) {
+      total[i][j] = fma(part[i][j], splat(s[i]), total[i][j]);
+      part[i][j] = VF{};
+    }
+  };
+  auto promote = [&](int64_t b) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int j = 0; j < NR; ++j)
+      promoteRow(b, j);
+  };
 
   const int64_t end = first + chunks;
   if constexpr (kBlocked) {
-    // Promote to the FP32 accumulator after each block (N6).
-    for (int64_t c = first, b = first / chunksPerBlock; c < end; ++b) {
-      const int64_t blockEnd = minOf(end, c + chunksPerBlock);
-      for (; c < blockEnd; ++c)
-        accumulate(c);
+    if (chunksPerBlock == 0) { // half a chunk each
+      for (int64_t c = first; c < end; ++c) {
+        if constexpr (Rows::kStepwise) {
+          accumulateSteps(c, 0, S / 2);
+          promote(2 * c);
+          accumulateSteps(c, S / 2, S);
+          promote(2 * c + 1);
+        } else {
+          // The same for row after row, so that each is expanded once.
+          Rows::prefetch(w, c);
+          const VI *xc = x + c * (MR * S);
 #pragma GCC unroll 8
-      for (int j = 0; j < NR; ++j) {
-        const float *s = scales.row[j] + b * scales.stride;
+          for (int j = 0; j < NR; ++j) {
+            VI ws[S];
+            Rows::get(w, c, j, ws);
+#pragma GCC unroll 2
+            for (int h = 0; h < 2; ++h) {
+#pragma GCC unroll 2
+              for (int s = h * S / 2; s < (h + 1) * S / 2; ++s)
 #pragma GCC unroll 8
-        for (int i = 0; i < MR; ++i) {
-          total[i][j] = fma(part[i][j], splat(s[i]), total[i][j]);
-          part[i][j] = VF{};
+                for (int i = 0; i < MR; ++i)
+                  part[i][j] = Family::multiplyAdd(part[i][j], xc[i * S + s], ws[s]);
+              promoteRow(2 * c + h, j);
+            }
+          }
         }
+      }
+    } else {
+      for (int64_t c = first, b = first / chunksPerBlock; c < end; ++b) {
+        const int64_t blockEnd = minOf(end, c + chunksPerBlock);
+        for (; c < blockEnd; ++c)
+          accumulate(c);
+        promote(b);
       }
     }
   } else {
@@ -390,7 +441,7 @@ OCTET_INLINE void dotTileRow(const VI *x, const Rows &w, const ChunkMap &map,
   int64_t first = 0;
   do {
     const int64_t count = minOf(map.segmentChunks, map.chunks - first);
-    dotTile<Family, MR, NR, kBlocked>(x, w, first, count, map.chunksPerBlock, scales, out, ld);
+    dotTile<Family, MR, NR, kBlocked>(x, w, first, count, map.chunksOfScale(), scales, out, ld);
     first += count;
   } while (first < map.chunks);
 }

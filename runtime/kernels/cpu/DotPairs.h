@@ -136,11 +136,11 @@ OCTET_INLINE void dotTilePairs(const VI *x, const Rows &w, int64_t first, int64_
   for (int j = 0; j < NP; ++j)
     shared &= scales.row[2 * j] == scales.row[2 * j + 1];
 
-  auto accumulate = [&](int64_t c) __attribute__((always_inline)) {
+  auto accumulateSteps = [&](int64_t c, int from, int to) __attribute__((always_inline)) {
     const VI *xc = x + c * (MR * DotFamily::kSteps);
     if constexpr (Rows::kStepwise) {
 #pragma GCC unroll 4
-      for (int s = 0; s < kPairSteps; ++s) {
+      for (int s = from; s < to; ++s) {
         VI ws[NP];
 #pragma GCC unroll 8
         for (int j = 0; j < NP; ++j)
@@ -160,7 +160,7 @@ OCTET_INLINE void dotTilePairs(const VI *x, const Rows &w, int64_t first, int64_
         VI ws[kPairSteps];
         Rows::get(w, c, j, ws);
 #pragma GCC unroll 4
-        for (int s = 0; s < kPairSteps; ++s)
+        for (int s = from; s < to; ++s)
 #pragma GCC unroll 8
           for (int i = 0; i < MR; ++i)
             part[i][j] =
@@ -168,24 +168,59 @@ OCTET_INLINE void dotTilePairs(const VI *x, const Rows &w, int64_t first, int64_
       }
     }
   };
+  auto promotePair = [&](int64_t b, int j) __attribute__((always_inline)) {
+    const float *low = scales.row[2 * j] + b * scales.stride;
+    const float *high = scales.row[2 * j + 1] + b * scales.stride;
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; ++i) {
+      VF scale = splat(low[i]);
+      if (!shared)
+        scale = (VF)lowHalves((VI)scale, (VI)splat(high[i]));
+      total[i][j] = fma(part[i][j], scale, total[i][j]);
+      part[i][j] = VF{};
+    }
+  };
+  auto promote = [&](int64_t b) __attribute__((always_inline)) {
+#pragma GCC unroll 8
+    for (int j = 0; j < NP; ++j)
+      promotePair(b, j);
+  };
 
   const int64_t end = first + chunks;
-  for (int64_t c = first, b = first / chunksPerBlock; c < end; ++b) {
-    const int64_t blockEnd = minOf(end, c + chunksPerBlock);
-    for (; c < blockEnd; ++c)
-      accumulate(c);
+  if (chunksPerBlock == 0) { // half a chunk each, so half of the steps
+    for (int64_t c = first; c < end; ++c) {
+      if constexpr (Rows::kStepwise) {
+        accumulateSteps(c, 0, kPairSteps / 2);
+        promote(2 * c);
+        accumulateSteps(c, kPairSteps / 2, kPairSteps);
+        promote(2 * c + 1);
+      } else {
+        // The same for pair after pair, so that each is expanded once.
+        Rows::prefetch(w, c);
+        const VI *xc = x + c * (MR * DotFamily::kSteps);
 #pragma GCC unroll 8
-    for (int j = 0; j < NP; ++j) {
-      const float *low = scales.row[2 * j] + b * scales.stride;
-      const float *high = scales.row[2 * j + 1] + b * scales.stride;
+        for (int j = 0; j < NP; ++j) {
+          VI ws[kPairSteps];
+          Rows::get(w, c, j, ws);
+#pragma GCC unroll 2
+          for (int h = 0; h < 2; ++h) {
+#pragma GCC unroll 2
+            for (int s = 2 * h; s < 2 * h + 2; ++s)
 #pragma GCC unroll 8
-      for (int i = 0; i < MR; ++i) {
-        VF scale = splat(low[i]);
-        if (!shared)
-          scale = (VF)lowHalves((VI)scale, (VI)splat(high[i]));
-        total[i][j] = fma(part[i][j], scale, total[i][j]);
-        part[i][j] = VF{};
+              for (int i = 0; i < MR; ++i)
+                part[i][j] = DotFamily::multiplyAdd(
+                    part[i][j], halfOfX(xc + i * DotFamily::kSteps, s), ws[s]);
+            promotePair(2 * c + h, j);
+          }
+        }
       }
+    }
+  } else {
+    for (int64_t c = first, b = first / chunksPerBlock; c < end; ++b) {
+      const int64_t blockEnd = minOf(end, c + chunksPerBlock);
+      for (; c < blockEnd; ++c)
+        accumulateSteps(c, 0, kPairSteps);
+      promote(b);
     }
   }
 
@@ -223,7 +258,7 @@ OCTET_INLINE void dotPairsRow(const VI *x, const Rows &w, const ChunkMap &map,
   int64_t first = 0;
   do {
     const int64_t count = minOf(map.segmentChunks, map.chunks - first);
-    dotTilePairs<MR, NP>(x, w, first, count, map.chunksPerBlock, scales, out, ld);
+    dotTilePairs<MR, NP>(x, w, first, count, map.chunksOfScale(), scales, out, ld);
     first += count;
   } while (first < map.chunks);
 }

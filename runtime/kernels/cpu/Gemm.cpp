@@ -12,10 +12,13 @@
 //
 //   operand   shape             types                  contiguous  aligned to
 //   x         [m, k]            F32, BF16, F16, E4M3   k           its element
-//   w         parts [rows, k]   F32, BF16, F16, E4M3   k           its element
+//   w         parts [rows, k]   F32, BF16, F16, E4M3,  k           its element
+//                               I8
 //                               Q8_0, Q4_0, Q4_1       k           1; 32 divides k (Blocks.h)
 //   y         [m, n]            F32, BF16, F16         n           its element
-//   scales    see abi.h         F32                                4
+//   scales    see abi.h         F32; of w also E8M0                its element
+//
+// I8 on both sides is GemmInt8.cpp's.
 //
 // Sums are FP32, in the order of Dot.h; y is rounded once. K, N and the last block may be ragged
 // (W4), a part may have any number of rows and starts its own scale rows (W5b).
@@ -69,7 +72,7 @@ constexpr int kPanelTileN = kByPairs<Family, W, kBlocked> ? kPairsTileN
 
 /// Blocks have scales of their own.
 template <typename W>
-constexpr bool kMayBlock = kElements<W> == 1;
+constexpr bool kMayBlock = kElements<W> == 1 && !std::is_same_v<W, I8>;
 
 //===----------------------------------------------------------------------===//
 // Few rows: W as it lies
@@ -102,7 +105,7 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
 
   if constexpr (kBlocked) {
     float *table = static_cast<float *>(ThreadPool::threadScratch().get(
-        static_cast<size_t>(countScaleRows(problem, panel) * map.blocks * MR) * sizeof(float)));
+        static_cast<size_t>(countScaleRows(problem, panel) * map.tableBlocks * MR) * sizeof(float)));
     buildScaleTables(problem, panel, m0, MR, MR, table, rowScales);
   }
   const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;
@@ -207,7 +210,7 @@ static void multiplySegment(const Problem &problem, const VI *x, int64_t rows, c
                             int64_t ld) {
   constexpr bool kPairs = kByPairs<Family, W, kBlocked>;
   constexpr int NR = kPanelTileN<Family, W, kBlocked>;
-  const int64_t blockChunks = problem.map.chunksPerBlock;
+  const int64_t blockChunks = problem.map.chunksOfScale();
   for (int64_t pass = 0; pass < rows; pass += kPassRows) {
     // A tile of W stays in the first-level cache while those of x go by, from the second.
     const int64_t end = minOf(rows, pass + kPassRows);
@@ -240,7 +243,7 @@ static void multiplyPanel(const Problem &problem, const PackedX &x, int64_t row,
   const int64_t k = problem.desc.k;
   const int64_t ld = ceilDiv(rows, 16) * 16;
   const int64_t vectors = kPanelRows * minOf(map.segmentChunks, map.chunks) * Family::kSteps;
-  const int64_t tables = kBlocked ? countScaleRows(problem, panel) * map.blocks * ld : 0;
+  const int64_t tables = kBlocked ? countScaleRows(problem, panel) * map.tableBlocks * ld : 0;
   VI *w = static_cast<VI *>(ThreadPool::threadScratch().get(
       static_cast<size_t>(vectors) * sizeof(VI) +
       static_cast<size_t>(kPanelRows * ld + tables) * sizeof(float)));
@@ -345,6 +348,18 @@ static void runFma(ThreadPool &pool, const Problem &problem) {
   }
 }
 
+/// Integers beside values of x that are not quantised (B4).
+static void runInt8(ThreadPool &pool, const Problem &problem) {
+  switch (problem.desc.x_type) {
+  case OCTET_F32:
+    return run<FmaFamily, I8, F32>(pool, problem);
+  case OCTET_BF16:
+    return run<FmaFamily, I8, BF16>(pool, problem);
+  case OCTET_F16:
+    return run<FmaFamily, I8, F16>(pool, problem);
+  }
+}
+
 /// Weights in blocks, rounded to the type of x.
 template <typename B>
 static void runBlocks(ThreadPool &pool, const Problem &problem) {
@@ -374,8 +389,19 @@ static void runDot(ThreadPool &pool, const Problem &problem) {
 
 } // namespace
 
+// GemmInt8.cpp
+void gemmInt8(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *x,
+              const float *xScale, const octet_weight &w, const octet_weight *bias, void *y);
+// TiledGemm.cpp
+void tiledGemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *x,
+               const octet_weight &w, const octet_weight *bias, void *y);
+
 void gemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *x,
           const float *xScale, const octet_weight &w, const octet_weight *bias, void *y) {
+  if (desc.x_type == OCTET_I8)
+    return gemmInt8(pool, desc, m, x, xScale, w, bias, y);
+  if (desc.w_type == OCTET_TILES)
+    return tiledGemm(pool, desc, m, x, w, bias, y);
   const bool blocked =
       desc.w_scale_mode == OCTET_SCALE_BLOCK || desc.x_scale_mode == OCTET_SCALE_BLOCK;
   const Problem problem{
@@ -386,6 +412,8 @@ void gemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *
       return runDot<BF16>(pool, problem);
     if (desc.w_type == OCTET_E4M3)
       return runDot<E4M3>(pool, problem);
+    if (desc.w_type == OCTET_I8 && desc.x_type == OCTET_BF16)
+      return run<DotFamily, I8, BF16>(pool, problem);
   }
 #endif
   switch (desc.w_type) {
@@ -397,6 +425,8 @@ void gemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *
     return runFma<F16>(pool, problem);
   case OCTET_E4M3:
     return runFma<E4M3>(pool, problem);
+  case OCTET_I8:
+    return runInt8(pool, problem);
   case OCTET_Q8_0:
     return runBlocks<Q8_0>(pool, problem);
   case OCTET_Q4_0:

@@ -72,10 +72,18 @@ OCTET_INLINE float xScaleAt(const Problem &problem, int64_t i, int64_t b) {
   case OCTET_SCALE_CHANNEL:
     return problem.xScale[i];
   case OCTET_SCALE_BLOCK:
-    return problem.xScale[i * problem.map.blocks + b];
+    return problem.xScale[i * problem.map.scaleBlocks + b];
   default:
     return 1.0f;
   }
+}
+
+/// 2^(code - 127) (N4); NaN scales were refused when they were loaded (W6).
+OCTET_INLINE float widenE8M0(uint8_t code) {
+  const uint32_t bits = code ? static_cast<uint32_t>(code) << 23 : 0x00400000u;
+  float value;
+  memcpy(&value, &bits, 4);
+  return value;
 }
 
 /// The scale row of a row of a part (W5b), and its value in block b.
@@ -96,8 +104,12 @@ OCTET_INLINE float wScaleAt(const Problem &problem, const octet_part &part, int6
   case OCTET_SCALE_TENSOR:
   case OCTET_SCALE_CHANNEL:
     return scale[scaleRow];
-  case OCTET_SCALE_BLOCK:
-    return scale[scaleRow * problem.map.blocks + b];
+  case OCTET_SCALE_BLOCK: {
+    const int64_t at = scaleRow * problem.map.scaleBlocks + b;
+    return problem.desc.w_scale_type == OCTET_E8M0
+               ? widenE8M0(static_cast<const uint8_t *>(part.scale)[at])
+               : scale[at];
+  }
   default:
     return 1.0f;
   }
@@ -105,22 +117,36 @@ OCTET_INLINE float wScaleAt(const Problem &problem, const octet_part &part, int6
 
 /// Fills rowScales[j] for the rows of a panel: tables of sx * sw, [block][rows of x, padded to
 /// `stride`], one for each scale row that the panel touches.
-static void buildScaleTables(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
+static inline void buildScaleTables(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
                              int64_t stride, float *table, const float **rowScales) {
-  const int64_t blocks = problem.map.blocks;
+  const int64_t blocks = problem.map.scaleBlocks;
+  const bool isExponentRow = stride == 1 && problem.desc.w_scale_type == OCTET_E8M0 &&
+                             problem.desc.w_scale_mode == OCTET_SCALE_BLOCK &&
+                             problem.desc.x_scale_mode == OCTET_SCALE_BLOCK;
   int64_t last = -1;
   for (int64_t j = 0; j < panel.rows; ++j) {
     const int64_t scaleRow = scaleRowOf(problem, panel.row + j);
     if (j == 0 || scaleRow != last) {
       if (j > 0)
-        table += blocks * stride;
-      for (int64_t b = 0; b < blocks; ++b) {
-        const float sw = wScaleAt(problem, *panel.part, scaleRow, b);
-        for (int64_t i = 0; i < rows; ++i)
-          table[b * stride + i] = xScaleAt(problem, m0 + i, b) * sw;
-        for (int64_t i = rows; i < stride; ++i)
-          table[b * stride + i] = 0;
+        table += problem.map.tableBlocks * stride;
+      if (isExponentRow) {
+        // One token: as many scales as there are groups in the row, so in vectors.
+        const float *sx = problem.xScale + m0 * blocks;
+        const uint8_t *sw = static_cast<const uint8_t *>(panel.part->scale) + scaleRow * blocks;
+        for (int64_t b = 0; b < blocks; ++b)
+          table[b] = sx[b] * widenE8M0(sw[b]);
+      } else {
+        for (int64_t b = 0; b < blocks; ++b) {
+          const float sw = wScaleAt(problem, *panel.part, scaleRow, b);
+          for (int64_t i = 0; i < rows; ++i)
+            table[b * stride + i] = xScaleAt(problem, m0 + i, b) * sw;
+          for (int64_t i = rows; i < stride; ++i)
+            table[b * stride + i] = 0;
+        }
       }
+      // Behind the row, where its last chunk is half a chunk.
+      for (int64_t i = blocks * stride; i < problem.map.tableBlocks * stride; ++i)
+        table[i] = 0;
       last = scaleRow;
     }
     rowScales[j] = table;
@@ -128,7 +154,7 @@ static void buildScaleTables(const Problem &problem, const Panel &panel, int64_t
 }
 
 /// How many scale rows a panel touches.
-static int64_t countScaleRows(const Problem &problem, const Panel &panel) {
+static inline int64_t countScaleRows(const Problem &problem, const Panel &panel) {
   return scaleRowOf(problem, panel.row + panel.rows - 1) - scaleRowOf(problem, panel.row) + 1;
 }
 
@@ -168,7 +194,7 @@ struct Finish {
 
 /// For sums [columns of the panel][ld rows], in squares of 16; reads 16 rows even of the last
 /// square.
-static void finishColumns(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
+static inline void finishColumns(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
                           const float *sums, int64_t ld) {
   Finish finish(problem, panel);
   for (int64_t j = 0; j < panel.rows; j += 16) {

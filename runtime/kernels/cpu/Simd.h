@@ -182,6 +182,9 @@ struct F16 {
 struct E4M3 {
   uint8_t code;
 };
+struct I8 {
+  int8_t code;
+};
 
 OCTET_INLINE VF widen(const F32 *p) { return load<VF>(p); }
 OCTET_INLINE VF widen(const BF16 *p) {
@@ -207,6 +210,11 @@ OCTET_INLINE VF widen(const E4M3 *p) {
   VI bits = magnitude < 8 ? subnormal : normal;
   bits = magnitude == 0x7F ? splatInt(0x7FC00000) : bits;
   return (VF)(bits | ((code & 0x80) << 24));
+}
+
+OCTET_INLINE VF widen(const I8 *p) {
+  typedef int8_t VS16 __attribute__((vector_size(16)));
+  return __builtin_convertvector(load<VS16>(p), VF);
 }
 
 /// One value; the same result as the vector forms.
