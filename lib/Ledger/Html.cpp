@@ -90,12 +90,12 @@ static std::string formatChips(const std::vector<LedgerPart> &parts) {
                            : " " + escape(part.name);
     text +=
         wrap("span", (std::string("chip ") + findColour(part.dtype)).c_str(),
-             formatCodes(part) + name);
+             escape(formatCodes(part)) + name);
     if (part.scales)
       text +=
           wrap("span",
                (std::string("chip ") + findColour(part.scales->dtype)).c_str(),
-               formatScales(*part.scales) + " scales");
+               escape(formatScales(*part.scales)) + " scales");
   }
   return text;
 }
@@ -186,7 +186,7 @@ static std::string formatStrip(const LedgerSection &section) {
     if (!entry.out.empty())
       cells += std::string("<i class=\"") +
                findColour(entry.out.front().dtype) + "\" title=\"" +
-               escape(entry.op) + ": " + formatParts(entry.out) + "\"></i>";
+               escape(entry.op + ": " + formatParts(entry.out)) + "\"></i>";
   return wrap("div", "strip", cells) + "\n";
 }
 
