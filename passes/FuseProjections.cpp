@@ -191,16 +191,23 @@ FusionDecision decideFusion(const Shards &shards, bool unfuseMixed) {
 }
 
 /// The contract of a fused weight: one scale a shard is one a channel (B3),
-/// unless the user wants one for all (W8).
-q::ContractAttr fuseContract(q::ContractAttr contract, bool requantMax) {
-  if (!contract || !contract.isQuantized() || requantMax ||
+/// unless the target or the user wants one for all (W8).
+q::ContractAttr fuseContract(q::ContractAttr contract, bool oneScale) {
+  if (!contract || !contract.isQuantized() ||
       contract.getWeight().getKind() != q::GranularityKind::PerTensor)
     return contract;
-  MLIRContext *context = contract.getContext();
-  return q::ContractAttr::get(
-      context, q::GranularityAttr::get(context, q::GranularityKind::PerChannel),
-      contract.getScale(), contract.getActivation(), contract.getIsStatic(),
-      contract.getUe8m0());
+  if (oneScale && isa_and_nonnull<Float8E4M3FNType>(contract.getStorage()))
+    return contract;
+  return contract.withWeight(q::GranularityAttr::get(
+      contract.getContext(), q::GranularityKind::PerChannel));
+}
+
+/// Whether fused per-tensor FP8 takes one scale (B3).
+bool wantsOneScale(model::SettingsAttr settings) {
+  if (!settings)
+    return false;
+  Result<Target> numerics = parseTarget(settings.getNumerics(), "--numerics");
+  return settings.getRequantMax() || (numerics && takesLargestScale(*numerics));
 }
 
 /// Experts come first (W5).
@@ -222,14 +229,8 @@ Type fuseTypes(ArrayRef<Value> values) {
   for (Value value : values)
     rows.push_back(getRows(value.getType()));
   int64_t sum = llvm::sum_of(rows, int64_t(0));
-  // N and shards change together: neither fits the other alone.
-  if (auto type = dyn_cast<q::TensorType>(values[0].getType())) {
-    SmallVector<int64_t> shape(type.getShape());
-    shape[type.getRank() - 2] = sum;
-    return q::TensorType::get(type.getContext(), shape, type.getElementType(),
-                              type.getGranularity(), type.getScaleType(), rows,
-                              type.getOffset(), type.getLayout());
-  }
+  if (auto type = dyn_cast<q::TensorType>(values[0].getType()))
+    return type.withShardRows(rows);
   auto type = cast<RankedTensorType>(values[0].getType());
   SmallVector<int64_t> shape(type.getShape());
   shape[getRowDimension(type)] = sum;
@@ -252,7 +253,7 @@ Value fuseWeights(OpBuilder &builder, Location loc, ArrayRef<Value> values) {
 }
 
 /// Replaces shards that decideFusion allows.
-void fuse(const Shards &shards, bool requantMax) {
+void fuse(const Shards &shards, bool oneScale) {
   model::LinearOp first = shards.front();
   OpBuilder builder(first);
   SmallVector<Location> locs;
@@ -277,7 +278,7 @@ void fuse(const Shards &shards, bool requantMax) {
                             firstType.getElementType()),
       first.getInput(), weight, bias, /*input_scale=*/Value(),
       first.getFusedAttr(), /*fused=*/StringAttr(), first.getMethodAttr(),
-      fuseContract(first.getContractAttr(), requantMax),
+      fuseContract(first.getContractAttr(), oneScale),
       /*precise=*/UnitAttr());
   auto split = model::SplitOp::create(builder, loc, types, linear.getResult());
   for (auto [i, shard] : llvm::enumerate(shards)) {
@@ -292,7 +293,7 @@ void fuse(const Shards &shards, bool requantMax) {
 
 /// Gate and up of every expert in one matrix (W5). They have one method since
 /// resolve-quant-methods; where they are not stored alike they stay apart.
-bool fuseExperts(model::ExpertsOp op, bool requantMax) {
+bool fuseExperts(model::ExpertsOp op, bool oneScale) {
   if (op.getGateUp().size() != 2)
     return false;
   SmallVector<Value> parts(op.getGateUp());
@@ -310,7 +311,7 @@ bool fuseExperts(model::ExpertsOp op, bool requantMax) {
   Value fused = fuseWeights(builder, loc, parts);
   op.getGateUpMutable().assign(fused);
   if (op.getContractAttr())
-    op.setContractAttr(fuseContract(op.getContractAttr(), requantMax));
+    op.setContractAttr(fuseContract(op.getContractAttr(), oneScale));
   for (model::WeightOp part : {gate, up})
     if (part->use_empty())
       part.erase();
@@ -348,7 +349,7 @@ struct FuseProjections
         module->getAttrOfType<model::SettingsAttr>("model.settings");
     auto config = module->getAttrOfType<q::ConfigAttr>("q.config");
     bool apart = unfuseMixed || (settings && settings.getUnfuseMixed());
-    bool requantMax = settings && settings.getRequantMax();
+    bool oneScale = wantsOneScale(settings);
 
     // Decide on every group before the first is rewritten.
     using Key = std::tuple<Block *, Attribute, Value>;
@@ -387,11 +388,11 @@ struct FuseProjections
     if (refused)
       return signalPassFailure();
     for (const Shards *shards : accepted)
-      fuse(*shards, requantMax);
+      fuse(*shards, oneScale);
     numFused += accepted.size();
     int64_t experts = 0;
     module.walk(
-        [&](model::ExpertsOp op) { experts += fuseExperts(op, requantMax); });
+        [&](model::ExpertsOp op) { experts += fuseExperts(op, oneScale); });
     numFused += experts;
     if (accepted.empty() && experts == 0)
       markAllAnalysesPreserved();

@@ -67,6 +67,11 @@ struct Decision {
   SmallVector<model::WeightOp, 1> weights;
   ResolvedModule method;
   Contract contract;
+  /// Experts, N and K of weights whose codes share words.
+  struct Sides {
+    int64_t experts, n, k;
+  };
+  SmallVector<Sides, 1> sides = {};
 };
 
 StringRef getDtypeName(Type type) {
@@ -76,10 +81,12 @@ StringRef getDtypeName(Type type) {
 /// Target, dtype and method go together (C9).
 Status checkTargets(const Choices &choices, model::SettingsAttr settings) {
   std::string method = choices.quant ? choices.quant->method : "unquantized";
-  OCTET_TRY(checkMethodTarget(method, choices.target, "--target"));
+  OCTET_TRY(checkMethodTarget(method, choices.target, "--target",
+                              settings.getMxfp8As().str()));
   OCTET_TRY(
       checkActivationDtype(choices.target, getDtypeName(settings.getDtype())));
-  return checkMethodTarget(method, choices.numerics, "--numerics");
+  return checkMethodTarget(method, choices.numerics, "--numerics",
+                           settings.getMxfp8As().str());
 }
 
 Result<Choices> readChoices(ModuleOp module, model::SettingsAttr settings) {
@@ -97,6 +104,8 @@ Result<Choices> readChoices(ModuleOp module, model::SettingsAttr settings) {
   OCTET_TRY(checkTargets(choices, settings));
   choices.query.quantizeActivation = settings.getActivationQuant() != "off";
   choices.query.requantMax = settings.getRequantMax();
+  choices.query.mxfp8As = settings.getMxfp8As().str();
+  choices.query.keepScales = settings.getScaleFormat() == "keep";
   return choices;
 }
 
@@ -125,6 +134,19 @@ ModuleFacts getFacts(Operation *op, model::WeightOp weight) {
   facts.tensors = toTensors(stored);
   facts.declared = stored.getDeclared().str();
   facts.isLmHead = isa<model::LmHeadOp>(op);
+  // Codes that share words do not show their sides.
+  auto widthOf = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getDimSize(1);
+  };
+  auto stores = dyn_cast<RankedTensorType>(weight.getResult().getType());
+  if (isOwn && isa<RankedTensorType>(op->getOperand(0).getType())) {
+    facts.n = widthOf(op->getResult(0));
+    facts.k = widthOf(op->getOperand(0));
+  } else if (stores && stores.getRank() == 4) { // blocks of all experts
+    facts.experts = stores.getDimSize(0);
+    facts.n = stores.getDimSize(1);
+    facts.k = stores.getDimSize(2) * stores.getDimSize(3) * 2;
+  }
   return facts;
 }
 
@@ -138,6 +160,7 @@ Status checkSerialized(ModuleOp module, const Choices &choices,
   if (kind && kind.getValue() == "module")
     return Status::success();
   if (!choices.quant || !choices.quant->scheme ||
+      sharesWords(choices.quant->scheme->format) ||
       !choices.quant->scheme->weight.isBlock())
     return Status::success();
   bool anyUnlisted = false;
@@ -241,6 +264,17 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
                                  print(toAttr(decision.method, context)) +
                                  "; the matrices of an expert have one method",
                              "C8"));
+  if (sharesWords(method->format)) {
+    decision.sides.push_back({facts.experts, facts.n, facts.k});
+    if (contract->activation)
+      return refuse(inputError(facts.module,
+                               "is " + nameFormat(*method) +
+                                   ", whose activations " +
+                                   choices.numerics.name +
+                                   " quantises, which is not built yet; "
+                                   "--activation-quant off runs its weights",
+                               "B4"));
+  }
   if (decision.weights.size() == 1)
     decision.method.notes.clear();
   std::vector<ErrorInfo> notes = std::move(decision.method.notes);
@@ -282,8 +316,12 @@ void ResolveQuantMethodsPass::report(const Decision &decision) {
 static std::pair<q::MethodAttr, q::ContractAttr>
 describeGguf(q::TensorType type) {
   MLIRContext *context = type.getContext();
-  return {q::MethodAttr::get(context, "gguf", type.getGranularity(),
-                             type.getScaleType(), q::ActivationScheme::None),
+  auto method = q::MethodAttr::get(context, "gguf", type.getGranularity(),
+                                   type.getScaleType(),
+                                   q::ActivationScheme::None);
+  if (type.getTiled())
+    return {method, toTiledContract(type)};
+  return {method,
           q::ContractAttr::get(context, type.getGranularity(),
                                type.getScaleType(), q::GranularityAttr(),
                                /*isStatic=*/false, /*ue8m0=*/false)};
@@ -310,6 +348,14 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision) {
   ++numQuantized;
   if (decision.method.whileLoading)
     return; // the checkpoint stores a plain weight, and the type says so
+  for (auto [i, sides] : llvm::enumerate(decision.sides)) {
+    q::TensorType type = toWordType(decision.method, sides.n, sides.k,
+                                    sides.experts, context);
+    decision.op->setAttr("contract", toTiledContract(type));
+    decision.weights[i].getResult().setType(type);
+  }
+  if (!decision.sides.empty())
+    return;
   for (model::WeightOp weight : decision.weights) {
     auto stored = cast<RankedTensorType>(weight.getResult().getType());
     weight.getResult().setType(

@@ -64,7 +64,8 @@ public:
                                   op.getHeadDim(), op.getInterleaved(),
                                   op.getOffset());
   }
-  Value quantize(Value x, Value scale, bool ue8m0, Type type);
+  Value quantize(Value x, Value scale, bool ue8m0, Type type,
+                 FloatAttr bound = {});
   /// `x` as a row of elements of `type`: rounded unless it is exact already.
   Value round(Value x, Type type);
 
@@ -130,10 +131,12 @@ Value RowKernel::broadcast(Value x, int64_t width) {
   return kernel::BroadcastOp::create(b, loc, row(width), x, group);
 }
 
-Value RowKernel::quantize(Value x, Value scale, bool ue8m0, Type type) {
+Value RowKernel::quantize(Value x, Value scale, bool ue8m0, Type type,
+                          FloatAttr bound) {
   auto quantized = cast<q::TensorType>(type);
   return q::QuantizeOp::create(
-      b, loc, quantized.withShape({1, quantized.getK()}), x, scale, ue8m0);
+      b, loc, quantized.withShape({1, quantized.getK()}), x, scale, ue8m0,
+      bound);
 }
 
 /// Not isRoundedTo: the region has no kernel around it yet.
@@ -277,7 +280,7 @@ static FailureOr<bool> convert(q::QuantizeOp op) {
   Value x = k.read(op.getInput(), Access::Row);
   Value scale =
       op.getScale() ? k.read(op.getScale(), Access::Uniform) : Value();
-  k.finish({k.quantize(x, scale, op.getUe8m0(), type)});
+  k.finish({k.quantize(x, scale, op.getUe8m0(), type, op.getBoundAttr())});
   return true;
 }
 

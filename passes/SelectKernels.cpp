@@ -21,6 +21,9 @@
 
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/Remarks.h"
+#include "octet/Diagnostics/Diagnostics.h"
+#include "passes/ModulePaths.h"
+#include "passes/KernelTable.h"
 #include "passes/Passes.h"
 #include "passes/RowDomain.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -34,152 +37,10 @@ using namespace mlir;
 using namespace octet;
 using q::GranularityKind;
 
-//===----------------------------------------------------------------------===//
-// The table
-//===----------------------------------------------------------------------===//
-
-namespace {
-
-/// What a product reads and writes.
-struct Product {
-  Type input, weight, result, bias; ///< bias may be null
-  q::TensorType qInput, qWeight;    ///< null if plain
-};
-
-/// A kernel and its legality. `reject` says why it cannot run a product, or
-/// nothing; it is the only place that knows.
-struct GemmKernel {
-  const char *name;
-  /// The rule that makes this kernel the one of its contract.
-  const char *rule;
-  std::string (*reject)(const Product &);
-};
-
-} // namespace
-
 static std::string str(Type type) {
   std::string text;
   llvm::raw_string_ostream(text) << type;
   return text;
-}
-
-/// At most this many shards (OCTET_MAX_PARTS of runtime/abi.h).
-static constexpr size_t kMaxShards = 4;
-
-/// What every CPU kernel needs.
-static std::string rejectCommon(const Product &p) {
-  if (p.qWeight) {
-    if (!isa<Float8E4M3FNType>(p.qWeight.getElementType()))
-      return "its weight must be f8E4M3FN, this one is " +
-             str(p.qWeight.getElementType());
-    if (!p.qWeight.getScaleType().isF32())
-      return "its scales must be f32, these are " +
-             str(p.qWeight.getScaleType());
-    if (p.qWeight.getShardRows().size() > kMaxShards)
-      return llvm::formatv("it joins at most {0} shards, this weight has {1}",
-                           kMaxShards, p.qWeight.getShardRows().size());
-  }
-  if (p.qInput && !isa<Float8E4M3FNType>(p.qInput.getElementType()))
-    return "its input must be f8E4M3FN, this one is " +
-           str(p.qInput.getElementType());
-  if (p.qInput && !p.qInput.getScaleType().isF32())
-    return "its input's scales must be f32, these are " +
-           str(p.qInput.getScaleType());
-  return "";
-}
-
-static std::string rejectQuantized(const Product &p, GranularityKind weight) {
-  std::string why = rejectCommon(p);
-  if (!why.empty())
-    return why;
-  if (!p.qWeight)
-    return "it needs a quantised weight, this one is " + str(p.weight);
-  if (p.qWeight.getGranularity().getKind() != weight)
-    return llvm::formatv(
-        "it reads a {0} weight, this one is {1}",
-        q::stringifyGranularityKind(weight),
-        q::stringifyGranularityKind(p.qWeight.getGranularity().getKind()));
-  if (!p.qInput)
-    return "it needs a quantised input, this one is " + str(p.input);
-  return "";
-}
-
-static const GemmKernel kGemmKernels[] = {
-    {"cpu.fp8_block_gemm", "B1",
-     [](const Product &p) -> std::string {
-       std::string why = rejectQuantized(p, GranularityKind::Block);
-       if (!why.empty())
-         return why;
-       q::GranularityAttr x = p.qInput.getGranularity();
-       q::GranularityAttr w = p.qWeight.getGranularity();
-       if (!x.isBlock() || x.getBlockN() != 1 || x.getBlockK() != w.getBlockK())
-         return llvm::formatv("it reads an input in groups of bk={0}, this one "
-                              "is {1}",
-                              w.getBlockK(), str(p.input));
-       return "";
-     }},
-    {"cpu.fp8_channel_gemm", "B3",
-     [](const Product &p) -> std::string {
-       std::string why = rejectQuantized(p, GranularityKind::PerChannel);
-       if (why.empty() && p.qInput.getGranularity().isBlock())
-         why = "it reads an input with one scale a token or one in all, this "
-               "one is " +
-               str(p.input);
-       return why;
-     }},
-    {"cpu.fp8_tensor_gemm", "B3",
-     [](const Product &p) -> std::string {
-       std::string why = rejectQuantized(p, GranularityKind::PerTensor);
-       if (why.empty() && p.qInput.getGranularity().isBlock())
-         why = "it reads an input with one scale a token or one in all, this "
-               "one is " +
-               str(p.input);
-       return why;
-     }},
-    {"cpu.gguf_gemm", "B4",
-     [](const Product &p) -> std::string {
-       if (!p.qWeight || !p.qWeight.isGguf())
-         return "it needs a weight in layout gguf, this one is " +
-                str(p.weight);
-       if (p.qWeight.getShardRows().size() > kMaxShards)
-         return llvm::formatv(
-             "it joins at most {0} shards, this weight has {1}", kMaxShards,
-             p.qWeight.getShardRows().size());
-       if (p.qInput)
-         return "it reads a plain input, this one is " + str(p.input);
-       return "";
-     }},
-    {"cpu.fp8_weight_only_gemm", "B4",
-     [](const Product &p) -> std::string {
-       std::string why = rejectCommon(p);
-       if (!why.empty())
-         return why;
-       if (!p.qWeight)
-         return "it needs a quantised weight, this one is " + str(p.weight);
-       if (p.qInput)
-         return "it reads a plain input, this one is " + str(p.input);
-       return "";
-     }},
-    {"cpu.gemm", "C11",
-     [](const Product &p) -> std::string {
-       if (p.qWeight || p.qInput)
-         return "it reads plain operands, these are " + str(p.input) + " and " +
-                str(p.weight);
-       return "";
-     }},
-};
-
-/// The first kernel that takes the product; null with all reasons if none.
-static const GemmKernel *
-chooseGemm(const Product &product,
-           SmallVectorImpl<std::pair<StringRef, std::string>> &rejected) {
-  for (const GemmKernel &kernel : kGemmKernels) {
-    std::string why = kernel.reject(product);
-    if (why.empty())
-      return &kernel;
-    rejected.push_back({kernel.name, std::move(why)});
-  }
-  return nullptr;
 }
 
 //===----------------------------------------------------------------------===//
@@ -196,8 +57,46 @@ private:
                            std::optional<q::MethodAttr> method);
   LogicalResult selectAttention(model::AttentionOp op);
   LogicalResult selectOther(Operation *op);
+  VariantTable chooseVariants(const Product &product) const;
+  LogicalResult report(Operation *op, StringRef module, StringRef does,
+                       const KernelChoice &choice);
+
+  Target target;
+  bool batchInvariant = true;
 };
 } // namespace
+
+static constexpr llvm::StringLiteral kFlag = "octet-select-kernels";
+
+/// What was chosen, and each preference that was not followed; an error if
+/// there is no kernel (C11).
+LogicalResult SelectKernels::report(Operation *op, StringRef module,
+                                    StringRef does,
+                                    const KernelChoice &choice) {
+  StringRef family = target.isCpu() ? StringRef("the CPU") : target.name;
+  if (choice.name.empty()) {
+    InFlightDiagnostic diagnostic =
+        op->emitError() << module << ": no kernel of " << family << " " << does
+                        << " [C11]";
+    for (const RejectedKernel &each : choice.rejected)
+      diagnostic.attachNote() << each.name << ": " << each.why;
+    return failure();
+  }
+  if (!choice.rejected.empty())
+    emitMissed(op, kFlag, "preferred-kernel",
+               llvm::formatv("{0}: uses {1}, not {2}: {3} [{4}]", module,
+                             choice.name, choice.rejected[0].name,
+                             choice.rejected[0].why, choice.rule));
+  return success();
+}
+
+/// The CPU has one variant for every M, since a row's result may not depend on
+/// the other rows.
+VariantTable SelectKernels::chooseVariants(const Product &product) const {
+  if (!target.isCpu())
+    return chooseCudaVariants(product, target, batchInvariant);
+  return {{-1}, {"any"}, {}};
+}
 
 LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
                                         Value weight, Value bias,
@@ -210,33 +109,44 @@ LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
                   bias ? bias.getType() : Type(),
                   dyn_cast<q::TensorType>(input.getType()),
                   dyn_cast<q::TensorType>(weight.getType())};
-  SmallVector<std::pair<StringRef, std::string>> rejected;
-  const GemmKernel *kernel = chooseGemm(product, rejected);
-  if (!kernel) {
-    InFlightDiagnostic diagnostic =
-        op->emitError() << module << ": no kernel of the CPU multiplies "
-                        << product.input << " by " << product.weight
-                        << " [C11]";
-    for (auto &[name, why] : rejected)
-      diagnostic.attachNote() << name << ": " << why;
+  KernelChoice kernel =
+      target.isCpu() ? chooseCpuGemm(product) : chooseCudaGemm(product, target);
+  if (failed(report(op, module,
+                    "multiplies " + str(product.input) + " by " +
+                        str(product.weight),
+                    kernel)))
     return failure();
-  }
-  remark::passed(op->getLoc(), remark::RemarkOpts::name("kernel").category(
-                                   "octet-select-kernels"))
-      << remark::add("{0}: uses {1} [{2}]", module, kernel->name, kernel->rule);
+  remark::passed(op->getLoc(),
+                 remark::RemarkOpts::name("kernel").category(kFlag))
+      << remark::add("{0}: uses {1} [{2}]", module, kernel.name, kernel.rule);
+  VariantTable variants = chooseVariants(product);
+  if (!variants.missed.empty())
+    emitMissed(op, kFlag, "variant",
+               (module + ": " + variants.missed + " [B5]").str());
 
   OpBuilder b(op);
+  SmallVector<StringRef> names(variants.names.begin(), variants.names.end());
   auto gemm = kernel::GemmOp::create(
-      b, op->getLoc(), TypeRange{result.getType()}, kernel->name, input, weight,
+      b, op->getLoc(), TypeRange{result.getType()}, kernel.name, input, weight,
       bias, Value(), findBatch(op->getParentOfType<func::FuncOp>()),
-      getRowDomain(input), module, ArrayRef<int64_t>{-1},
-      b.getStrArrayAttr({"any"}));
+      getRowDomain(input), module, variants.maxM, b.getStrArrayAttr(names),
+      /*unwritten=*/!target.isCpu());
+  numUnwritten += !target.isCpu();
   if (method)
     gemm->setDiscardableAttr("method", *method);
   op->replaceAllUsesWith(gemm);
   op->erase();
   ++numKernels;
   return success();
+}
+
+/// The layout that the kernel of a cache reads (P7); null without one.
+static StringAttr nameLayout(Value cache) {
+  if (!cache)
+    return {};
+  auto type = cast<q::KvType>(cache.getType());
+  return StringAttr::get(type.getContext(),
+                         q::stringifyKvLayout(type.getLayout()));
 }
 
 LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
@@ -248,12 +158,19 @@ LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
     return op.emitError() << op.getModule() << ": " << op.getQHeads()
                           << " query heads over " << op.getKvHeads()
                           << " KV heads; cpu.paged_attention needs a multiple";
+  KernelChoice kernel{"cpu.paged_attention", "P11", {}};
+  if (!target.isCpu())
+    kernel = chooseCudaKernel(op, target);
+  if (failed(report(op, op.getModule(), "attends", kernel)))
+    return failure();
   OpBuilder b(op);
   auto attention = kernel::AttentionOp::create(
-      b, op.getLoc(), TypeRange{op.getType()}, "cpu.paged_attention", op.getQ(),
+      b, op.getLoc(), TypeRange{op.getType()}, kernel.name, op.getQ(),
       op.getCache(), op.getKScale(), op.getVScale(), Value(), op.getBatch(),
       op.getLayer(), op.getQHeads(), op.getKvHeads(), op.getHeadDim(),
-      op.getScale(), op.getWindow(), op.getModule());
+      op.getScale(), op.getWindow(), op.getModule(), nameLayout(op.getCache()),
+      /*unwritten=*/!target.isCpu());
+  numUnwritten += !target.isCpu();
   op->replaceAllUsesWith(attention);
   op->erase();
   ++numKernels;
@@ -297,23 +214,41 @@ static StringRef nameKernel(Operation *op) {
     return "cpu.indexer";
   if (isa<model::AttentionOp>(op))
     return "cpu.paged_attention_with_sinks";
+  if (isa<model::DispatchOp>(op))
+    return "cpu.dispatch_rows";
+  if (isa<model::JoinOp>(op))
+    return "cpu.join_rows";
+  if (isa<model::BroadcastOp>(op))
+    return "cpu.broadcast";
   if (isa<model::AllReduceOp>(op))
     return "cpu.all_reduce";
   if (isa<model::AllGatherOp>(op))
     return "cpu.all_gather";
+  if (isa<model::GatherTokensOp>(op))
+    return "cpu.gather_tokens";
+  if (isa<model::ScatterSumOp>(op))
+    return "cpu.scatter_sum";
+  if (isa<model::OwnColumnsOp>(op))
+    return "cpu.own_columns";
+  if (isa<model::PlaceColumnsOp>(op))
+    return "cpu.place_columns";
   return "";
 }
 
 LogicalResult SelectKernels::selectOther(Operation *op) {
   auto module = op->getAttrOfType<StringAttr>("module");
-  StringRef kernel = nameKernel(op);
-  if (kernel.empty())
-    return op->emitError() << module.getValue()
-                           << ": no kernel of the CPU runs it [C11]";
+  KernelChoice choice = target.isCpu()
+                            ? KernelChoice{nameKernel(op).str(), "C11", {}}
+                            : chooseCudaKernel(op, target);
+  if (failed(report(op, module.getValue(), "runs it", choice)))
+    return failure();
+  StringRef kernel = choice.name;
   Value batch = findBatch(op->getParentOfType<func::FuncOp>());
-  Value layer;
+  Value layer, cache;
   SmallVector<Value> inputs;
   for (Value operand : op->getOperands()) {
+    if (isa<q::KvType>(operand.getType()))
+      cache = operand;
     if (isa<IndexType>(operand.getType()))
       layer = operand;
     else if (!isa<model::BatchType>(operand.getType()))
@@ -322,8 +257,8 @@ LogicalResult SelectKernels::selectOther(Operation *op) {
   NamedAttrList params(op->getAttrDictionary());
   for (StringRef name : {"module", "operandSegmentSizes", "resultSegmentSizes"})
     params.erase(name);
-  remark::passed(op->getLoc(), remark::RemarkOpts::name("kernel").category(
-                                   "octet-select-kernels"))
+  remark::passed(op->getLoc(),
+                 remark::RemarkOpts::name("kernel").category(kFlag))
       << remark::add("{0}: needs {1}, which is not written yet [C11]",
                      module.getValue(), kernel);
   OpBuilder b(op);
@@ -331,7 +266,7 @@ LogicalResult SelectKernels::selectOther(Operation *op) {
       b, op->getLoc(), op->getResultTypes(), kernel,
       op->getName().getStringRef(), inputs, ValueRange(), batch, layer,
       module.getValue(), params.getDictionary(op->getContext()),
-      /*unwritten=*/true);
+      /*unwritten=*/true, nameLayout(cache));
   op->replaceAllUsesWith(launch);
   op->erase();
   ++numKernels;
@@ -340,12 +275,23 @@ LogicalResult SelectKernels::selectOther(Operation *op) {
 }
 
 void SelectKernels::runOnOperation() {
+  if (model::SettingsAttr settings = model::getSettings(getOperation())) {
+    Result<Target> parsed = parseTarget(settings.getTarget(), "--target");
+    if (!parsed) {
+      (void)emitStatus(getOperation(), parsed.status());
+      return signalPassFailure();
+    }
+    target = parsed.take();
+    batchInvariant = settings.getBatchInvariant();
+  }
   SmallVector<Operation *> ops;
   getOperation().walk([&](Operation *op) {
     if (isa<model::LinearOp, model::LmHeadOp, model::AttentionOp,
             model::TraceOp, model::MoeRouterOp, model::ExpertsOp,
             model::MlaAttentionOp, model::IndexerOp, model::AllReduceOp,
-            model::AllGatherOp>(op))
+            model::AllGatherOp, model::DispatchOp, model::JoinOp,
+            model::BroadcastOp, model::GatherTokensOp, model::ScatterSumOp,
+            model::OwnColumnsOp, model::PlaceColumnsOp>(op))
       ops.push_back(op);
   });
   // Every product without a kernel is reported, not only the first.

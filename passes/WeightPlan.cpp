@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/WeightPlan.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/KvLayout.h"
 #include "passes/ModulePaths.h"
@@ -36,21 +37,77 @@ static std::string planQuantizedPart(StringRef subject, q::StoredAttr stored,
   // A grid may be stored [a, 1, b, 1], a channel's scales [N]: the elements
   // and their order are the same (W2).
   RankedTensorType scale = stored.getTensor(name);
+  bool isRenamed = isa<Float8E8M0FNUType>(type.getScaleType()) &&
+                   scale.getElementType().isUnsignedInteger(8); // N7
   if (!scale.hasStaticShape() ||
       scale.getNumElements() != type.getScaleTensorType().getNumElements() ||
-      scale.getElementType() != type.getScaleType())
+      (scale.getElementType() != type.getScaleType() && !isRenamed))
     return (subject + ": '" + name + "' is " + print(scale) + ", expected " +
             print(type.getScaleTensorType()) + " for " + print(type) + " [W1]")
         .str();
   part.scale = StringAttr::get(type.getContext(), name);
-  if (scale != type.getScaleTensorType())
+  if (isRenamed)
+    part.scaleType = TypeAttr::get(scale.getElementType());
+  if (scale.getShape() != type.getScaleTensorType().getShape())
     part.scaleShape =
         DenseI64ArrayAttr::get(type.getContext(), scale.getShape());
   part.type = type;
   return "";
 }
 
-/// From codes as stored to the contract: convert, then expand.
+/// N8: the codes of formats that no product reads.
+static std::string planCodes(StringRef subject, q::ContractAttr contract,
+                             q::TensorType &type, WeightPlan &plan) {
+  Type wanted = contract.getStorage();
+  if (!wanted || type.getElementType() == wanted)
+    return "";
+  if (!isa<Float8E4M3FNType>(wanted) ||
+      !isa<Float8E5M2Type, Float8E5M2FNUZType, Float8E4M3FNUZType>(
+          type.getElementType()))
+    return (subject + ": stores " + print(type.getElementType()) +
+            " codes, the contract's are " + print(wanted) +
+            "; only FP8 formats become another [N8]")
+        .str();
+  plan.convertCodes = true;
+  plan.convertScales = !type.getScaleType().isF32();
+  type = type.withScaleType(Float32Type::get(type.getContext()))
+             .withElementType(wanted);
+  return "";
+}
+
+/// Scale dtypes: widening is exact, powers of two of other scales are not
+/// (W11), and groups of MXFP8 become blocks where they may (B6).
+static std::string planScales(StringRef subject, q::ContractAttr contract,
+                              q::TensorType &type, WeightPlan &plan) {
+  Type wanted = contract.getScale(), stored = type.getScaleType();
+  q::GranularityAttr block = contract.getWeight();
+  if (stored == wanted)
+    return "";
+  bool isExponents = isa<Float8E8M0FNUType>(stored);
+  if (wanted.isF32() && isExponents && block.isBlock() &&
+      block != type.getGranularity()) {
+    plan.mergeScales = true;
+    type = type.withScaleType(wanted).withGranularity(block);
+    return "";
+  }
+  if (wanted.isF32()) {
+    plan.convertScales = true;
+    type = type.withScaleType(wanted);
+    return "";
+  }
+  if (isa<Float8E8M0FNUType>(wanted) && type.getGranularity().isBlock()) {
+    plan.convertScales = !stored.isF32();
+    plan.makeExponents = true;
+    type = type.withScaleType(wanted);
+    return "";
+  }
+  return (subject + ": stores scales in " + print(stored) +
+          ", the contract's are " + print(wanted) +
+          "; only widening to f32 is exact [W11]")
+      .str();
+}
+
+/// From codes as stored to the contract.
 static std::string planRewrite(StringRef subject, q::ContractAttr contract,
                                WeightPlan &plan) {
   auto type = cast<q::TensorType>(plan.type);
@@ -58,15 +115,11 @@ static std::string planRewrite(StringRef subject, q::ContractAttr contract,
     return (subject + ": stores " + print(type) +
             ", but what reads it takes no quantised weight [B3]")
         .str();
-  if (type.getScaleType() != contract.getScale()) {
-    if (!contract.getScale().isF32())
-      return (subject + ": stores scales in " + print(type.getScaleType()) +
-              ", the contract's are " + print(contract.getScale()) +
-              "; only widening to f32 is exact [W11]")
-          .str();
-    plan.convertScales = true;
-    type = type.withScaleType(contract.getScale());
-  }
+  std::string problem = planCodes(subject, contract, type, plan);
+  if (problem.empty())
+    problem = planScales(subject, contract, type, plan);
+  if (!problem.empty())
+    return problem;
   q::GranularityAttr wanted = contract.getWeight();
   if (type.getGranularity() != wanted) {
     if (type.getGranularity().getKind() != q::GranularityKind::PerTensor ||
@@ -80,11 +133,14 @@ static std::string planRewrite(StringRef subject, q::ContractAttr contract,
     type = type.withGranularity(wanted);
   } else if (wanted.getKind() == q::GranularityKind::PerTensor &&
              plan.parts.size() > 1) {
-    return (subject + ": " + Twine(plan.parts.size()) +
-            " shards have a scale each, the contract has one; one scale for "
-            "all needs the weights requantised, which this version does not "
-            "do [W8]")
-        .str();
+    if (!isa<Float8E4M3FNType>(type.getElementType()))
+      return (subject + ": " + Twine(plan.parts.size()) + " shards of " +
+              print(type.getElementType()) +
+              " have a scale each, the contract has one; only FP8 is "
+              "requantised [W8]")
+          .str();
+    plan.useLargestScale = true;
+    type = type.withShards({});
   }
   plan.type = type;
   return "";
@@ -95,19 +151,23 @@ static std::string planQuantize(StringRef subject, q::ContractAttr contract,
                                 WeightPlan &plan) {
   auto plain = cast<RankedTensorType>(plan.type);
   q::GranularityKind kind = contract.getWeight().getKind();
-  bool onePerTensor =
-      kind == q::GranularityKind::PerTensor && plan.parts.size() == 1;
-  if (kind != q::GranularityKind::PerChannel && !onePerTensor)
+  bool onePerTensor = kind == q::GranularityKind::PerTensor;
+  if (!contract.getScale().isF32() ||
+      !isa_and_nonnull<Float8E4M3FNType>(contract.getStorage()) ||
+      (kind != q::GranularityKind::PerChannel && !onePerTensor))
     return (subject + ": is stored as " + print(plain) +
             " and would be quantised to " + print(contract) +
-            " while it loads; that is done per output channel [W10]")
+            " while it loads; that is done per output channel, or per tensor "
+            "with --requant-max [W10]")
         .str();
   SmallVector<int64_t> shards;
-  if (plan.parts.size() > 1)
+  if (plan.parts.size() > 1 && !onePerTensor)
     for (const PartPlan &part : plan.parts)
-      shards.push_back(cast<RankedTensorType>(part.type).getDimSize(0));
+      shards.push_back(
+          cast<RankedTensorType>(part.getLocalType()).getDimSize(0));
   MLIRContext *context = contract.getContext();
   plan.quantize = true;
+  plan.useLargestScale = onePerTensor;
   plan.type = q::TensorType::get(context, plain.getShape(),
                                  Float8E4M3FNType::get(context),
                                  contract.getWeight(), contract.getScale(),
@@ -118,14 +178,83 @@ static std::string planQuantize(StringRef subject, q::ContractAttr contract,
 /// The type of one expert.
 static Type dropExperts(Type type) {
   if (auto quantized = dyn_cast<q::TensorType>(type))
-    return q::TensorType::get(
-        type.getContext(), quantized.getShape().drop_front(),
-        quantized.getElementType(), quantized.getGranularity(),
-        quantized.getScaleType(), quantized.getShards(), quantized.getOffset(),
-        quantized.getLayout());
+    return quantized.withShape(quantized.getShape().drop_front());
   auto plain = cast<RankedTensorType>(type);
   return RankedTensorType::get(plain.getShape().drop_front(),
                                plain.getElementType());
+}
+
+Type PartPlan::getLocalType() const {
+  Type local = type;
+  for (q::SliceAttr slice : slices)
+    local = q::withSideSize(local, slice.getSide(), slice.getSize());
+  return local;
+}
+
+/// What one rank has of the tensor of a path.
+static SmallVector<q::SliceAttr, 2> findSlices(model::WeightOp op,
+                                               size_t path) {
+  SmallVector<q::SliceAttr, 2> slices;
+  Type type = op.getResult().getType();
+  // Experts in one tensor; those of their own are loaded by number.
+  if (op.getFirstExpert() && !op.getExperts())
+    slices.push_back(q::SliceAttr::get(
+        op.getContext(), q::Side::Experts,
+        *q::getSideSize(type, q::Side::Experts), op.getFirstExpertAttr(),
+        q::Fit::Exact, 0, 0));
+  if (op.getSlices())
+    slices.push_back(cast<q::SliceAttr>((*op.getSlices())[path]));
+  return slices;
+}
+
+/// A side of a matrix from the tensor of its codes; a side that is split has
+/// whole words (W3).
+static int64_t findWordSide(q::TensorType type, RankedTensorType codes,
+                            q::Side side) {
+  int64_t perWord = codes.getElementTypeBitWidth() /
+                    type.getElementType().getIntOrFloatBitWidth();
+  int64_t last = codes.getShape().back();
+  int64_t first = codes.getDimSize(type.getRank() - 2);
+  bool alongK = type.getLayout() == q::Layout::PackedK;
+  switch (side) {
+  case q::Side::Experts:
+    return codes.getDimSize(0);
+  case q::Side::Rows:
+    if (alongK)
+      return last;
+    return type.getLayout() == q::Layout::Awq ? last * perWord : first;
+  case q::Side::Cols:
+    if (type.getLayout() == q::Layout::Awq)
+      return first;
+    // Blocks of experts have a dimension for their groups.
+    return (alongK ? first : codes.getNumElements() /
+                                 codes.getShape()
+                                     .take_front(type.getRank() - 1)
+                                     .back() /
+                                 (type.getRank() == 3 ? codes.getDimSize(0)
+                                                      : 1)) *
+           perWord;
+  }
+  llvm_unreachable("all sides are above");
+}
+
+/// One shard whose codes share words. Its sides are the rank's, unless slices
+/// say what the file has.
+static std::string planWords(StringRef subject, q::StoredAttr stored,
+                             model::WeightOp op, const WeightPlan &plan,
+                             PartPlan &part) {
+  auto whole = cast<q::TensorType>(plan.type);
+  q::TensorType type =
+      whole.withShardRows({whole.getShardRows()[plan.parts.size()]});
+  RankedTensorType codes = stored.getTensor(op.getName());
+  for (q::SliceAttr slice : part.slices)
+    if (codes)
+      type = cast<q::TensorType>(
+          q::withSideSize(type, slice.getSide(),
+                          findWordSide(type, codes, slice.getSide())));
+  part.words.emplace();
+  part.type = type;
+  return findWordTensors(subject, stored, op.getNameAttr(), type, *part.words);
 }
 
 WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
@@ -143,6 +272,14 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
     RankedTensorType type = stored.getTensor(op.getName());
     PartPlan part{pathAttr, StringAttr(), stored.getTensorType(op.getName())};
     part.headRows = stored.getHeadRows();
+    part.slices = findSlices(op, plan.parts.size());
+    if (quantized && quantized.isPacked()) {
+      plan.problem = planWords(subject, stored, op, plan, part);
+      if (!plan.problem.empty())
+        return plan;
+      plan.parts.push_back(std::move(part));
+      continue;
+    }
     if (part.type && isa<q::TensorType>(part.type)) {
       plan.parts.push_back(part); // holds its scales; the op verified the type
       continue;
@@ -167,8 +304,13 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
                        ? fused.getValue()
                        : plan.parts[0].path.getValue();
   std::string subject = nameModule(path, op.getLayer());
-  if (quantized && quantized.isGguf())
-    return plan; // read by kernels as it is stored
+  if (quantized && (quantized.isPacked() || quantized.isGguf())) {
+    // An embedding reads rows as they are stored, and so do some kernels.
+    plan.tile = contract && contract.getLayout() == q::Layout::Tiled;
+    if (plan.tile)
+      plan.type = quantized.getTiled();
+    return plan;
+  }
   if (quantized)
     plan.problem = planRewrite(subject, contract, plan);
   else if (contract && contract.isQuantized())
@@ -219,47 +361,110 @@ std::string octet::describeKvScales(q::StoredAttr stored) {
 // Operators
 //===----------------------------------------------------------------------===//
 
+/// What one rank has of a part (W3, W4).
+static Value emitSlices(OpBuilder &builder, Location loc, const PartPlan &part,
+                        Value value) {
+  if (part.slices.empty())
+    return value;
+  auto load =
+      builder.getInsertionBlock()->getParentOp()->getParentOfType<func::FuncOp>();
+  if (!load)
+    load = cast<func::FuncOp>(builder.getInsertionBlock()->getParentOp());
+  for (q::SliceAttr slice : part.slices)
+    value = q::SliceOp::create(
+        builder, loc,
+        q::withSideSize(value.getType(), slice.getSide(), slice.getSize()),
+        value, load.getArgument(0), slice);
+  return value;
+}
+
+/// One part from the file to what can be joined.
+static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
+                      const PartPlan &part, Value index, Value expert) {
+  IntegerAttr headRows;
+  if (part.headRows)
+    headRows = builder.getI64IntegerAttr(part.headRows);
+  Value value;
+  if (part.words)
+    value = emitWordTensors(builder, loc, *part.words, part.path, index, expert);
+  else
+    value = q::LoadOp::create(builder, loc, part.type, part.path, index,
+                              plan.name, part.scale, part.scaleShape, headRows,
+                              expert, part.scaleType);
+  // Scales that are made here are those of the whole tensor on every rank.
+  if (!plan.quantize)
+    value = emitSlices(builder, loc, part, value);
+  auto wanted = dyn_cast<q::TensorType>(plan.type);
+  auto type = dyn_cast<q::TensorType>(value.getType());
+  if (type)
+    q::CheckScalesOp::create(builder, loc, value);
+  if (plan.tile)
+    return q::RepackOp::create(builder, loc, type.getTiled(), value);
+  if (plan.convertScales) {
+    type = type.withScaleType(builder.getF32Type());
+    value = q::ConvertScalesOp::create(builder, loc, type, value);
+  }
+  if (plan.convertCodes) {
+    type = type.withElementType(wanted.getElementType());
+    value = q::RequantizeOp::create(builder, loc, type, value);
+  }
+  if (plan.makeExponents) {
+    type = type.withScaleType(wanted.getScaleType());
+    value = q::RequantizeOp::create(builder, loc, type, value);
+  }
+  if (plan.mergeScales) {
+    type = type.withScaleType(wanted.getScaleType())
+               .withGranularity(wanted.getGranularity());
+    value = q::MergeScalesOp::create(builder, loc, type, value);
+  }
+  if (plan.quantize && !plan.useLargestScale) {
+    auto plain = cast<RankedTensorType>(part.type);
+    value = q::QuantizeOp::create(
+        builder, loc,
+        wanted.withShardRows({plain.getDimSize(0)})
+            .withColumns(plain.getDimSize(1)),
+        value,
+        /*scale=*/Value(), /*ue8m0=*/false);
+  }
+  return plan.quantize ? emitSlices(builder, loc, part, value) : value;
+}
+
+/// The parts one after the other (W5b); one is itself.
+static Value emitConcat(OpBuilder &builder, Location loc,
+                        ArrayRef<Value> values) {
+  if (values.size() == 1)
+    return values[0];
+  SmallVector<int64_t> rows;
+  for (Value value : values) {
+    auto type = dyn_cast<q::TensorType>(value.getType());
+    rows.push_back(type ? type.getN()
+                        : cast<RankedTensorType>(value.getType()).getDimSize(0));
+  }
+  Type type = values[0].getType();
+  if (auto quantized = dyn_cast<q::TensorType>(type)) {
+    type = quantized.withShardRows(rows);
+  } else {
+    auto plain = cast<RankedTensorType>(type);
+    SmallVector<int64_t> shape(plain.getShape());
+    shape[0] = llvm::sum_of(rows, int64_t(0));
+    type = plain.clone(shape);
+  }
+  return q::ConcatOp::create(builder, loc, type, values);
+}
+
 Value octet::emitWeight(OpBuilder &builder, Location loc,
                         const WeightPlan &plan, Value index, Value expert) {
   SmallVector<Value> values;
-  for (const PartPlan &part : plan.parts) {
-    IntegerAttr headRows;
-    if (part.headRows)
-      headRows = builder.getI64IntegerAttr(part.headRows);
-    Value value =
-        q::LoadOp::create(builder, loc, part.type, part.path, index, plan.name,
-                          part.scale, part.scaleShape, headRows, expert);
-    if (isa<q::TensorType>(part.type))
-      q::CheckScalesOp::create(builder, loc, value);
-    if (plan.convertScales) {
-      auto type = cast<q::TensorType>(part.type);
-      value = q::ConvertScalesOp::create(
-          builder, loc,
-          type.withScaleType(cast<q::TensorType>(plan.type).getScaleType()),
-          value);
-    }
-    if (plan.quantize) {
-      auto type = cast<q::TensorType>(plan.type);
-      value = q::QuantizeOp::create(
-          builder, loc,
-          type.withShards({}).withShape(
-              cast<RankedTensorType>(part.type).getShape()),
-          value, /*scale=*/Value(), /*ue8m0=*/false);
-    }
-    values.push_back(value);
-  }
-  Value whole = values[0];
-  if (values.size() > 1) {
-    Type type = plan.type;
-    if (plan.expandScales) {
-      auto quantized = cast<q::TensorType>(type);
-      type = quantized.withGranularity(q::GranularityAttr::get(
-          builder.getContext(), q::GranularityKind::PerTensor));
-    }
-    whole = q::ConcatOp::create(builder, loc, type, values);
-  }
+  for (const PartPlan &part : plan.parts)
+    values.push_back(emitPart(builder, loc, plan, part, index, expert));
+  Value whole = emitConcat(builder, loc, values);
+  if (plan.useLargestScale && plan.quantize)
+    return q::QuantizeOp::create(builder, loc, plan.type, whole,
+                                 /*scale=*/Value(), /*ue8m0=*/false);
+  if (plan.useLargestScale)
+    return q::RequantizeOp::create(builder, loc, plan.type, whole);
   if (plan.expandScales)
-    whole = q::ExpandScalesOp::create(builder, loc, plan.type, whole);
+    return q::ExpandScalesOp::create(builder, loc, plan.type, whole);
   return whole;
 }
 
@@ -272,7 +477,8 @@ Value octet::emitInputScale(OpBuilder &builder, Location loc,
         q::LoadOp::create(builder, loc, part.type, part.path, index,
                           builder.getStringAttr("input_scale"),
                           /*scale=*/StringAttr(),
-                          /*scale_shape=*/{}, /*head_rows=*/{}, expert));
+                          /*scale_shape=*/{}, /*head_rows=*/{}, expert,
+                          /*scale_type=*/{}));
   auto type = RankedTensorType::get({}, builder.getF32Type());
   return q::MaxOp::create(builder, loc, type, values);
 }
@@ -294,7 +500,7 @@ SmallVector<Value> octet::emitKvScales(OpBuilder &builder, Location loc,
                              builder.getStringAttr(module), index,
                              builder.getStringAttr(last), StringAttr(),
                              /*scale_shape=*/{}, /*head_rows=*/{},
-                             /*expert=*/Value());
+                             /*expert=*/Value(), /*scale_type=*/{});
   };
   KvScaleNames names = findKvScales(stored);
   Value k = load(names.k), v = load(names.v);

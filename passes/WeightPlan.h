@@ -16,6 +16,8 @@
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
+#include "passes/WordWeights.h"
+#include <optional>
 
 namespace octet {
 
@@ -27,6 +29,16 @@ struct PartPlan {
   /// Of the scale as stored, where the type implies another (W2); else null.
   mlir::DenseI64ArrayAttr scaleShape = {};
   int64_t headRows = 0; ///< W16
+  /// What one rank has of it: experts that stand in one tensor, then a side.
+  llvm::SmallVector<q::SliceAttr, 2> slices = {};
+
+  /// The type after the slices (W4).
+  mlir::Type getLocalType() const;
+  /// Of the scale's elements as stored, where they are other names of the same
+  /// bits (exponents as ui8, N7); else null.
+  mlir::TypeAttr scaleType = {};
+  /// Of codes that share words.
+  std::optional<WordTensors> words = {};
 };
 
 /// From what is stored to what the contract asks for.
@@ -34,9 +46,14 @@ struct WeightPlan {
   std::string problem; ///< not empty: an error, with its subject
   mlir::StringAttr name;
   llvm::SmallVector<PartPlan> parts;
-  bool convertScales = false; ///< to the contract's dtype, exact
-  bool quantize = false;      ///< W10
-  bool expandScales = false;  ///< W7
+  bool convertScales = false;   ///< to f32, exact
+  bool convertCodes = false;    ///< N8
+  bool mergeScales = false;     ///< B6
+  bool makeExponents = false;   ///< W11
+  bool quantize = false;        ///< W10
+  bool expandScales = false;    ///< W7
+  bool useLargestScale = false; ///< W8; W10 with one scale for all shards
+  bool tile = false;            ///< B4, C10: in the order of its kernel
   mlir::Type type;            ///< of the slot
 };
 

@@ -186,6 +186,30 @@ static FailureOr<RankedTensorType> takeSlice(WeightOp op, size_t path,
       q::withSideSize(stored, slice.getSide(), slice.getSize()));
 }
 
+/// What is stored of a weight whose codes share words is the tensor of codes
+/// that its type implies (C13). A rank's part is cut after it was loaded.
+static LogicalResult verifyPackedStored(WeightOp op, q::TensorType type) {
+  if (op.getSlices() || op.getFirstExpert() || op.getExperts())
+    return success();
+  for (auto [i, entry] :
+       llvm::enumerate(op.getStored().getAsRange<q::StoredAttr>())) {
+    RankedTensorType stored = entry.getTensor(op.getName());
+    if (!stored)
+      return success();
+    RankedTensorType implied =
+        type.withShardRows({type.getShardRows()[i]}).getDataTensorType();
+    int64_t bits = implied.getElementTypeBitWidth();
+    if (stored.getElementType().isInteger(bits) &&
+        stored.getNumElements() == implied.getNumElements())
+      continue;
+    return op.emitOpError()
+           << "result is " << type << ", "
+           << quoteName(cast<StringAttr>(op.getPaths()[i]).getValue())
+           << " stores " << stored << ", expected " << implied << " [C13]";
+  }
+  return success();
+}
+
 LogicalResult WeightOp::verify() {
   if (getPaths().empty())
     return emitOpError() << "has no module path";
@@ -235,6 +259,9 @@ LogicalResult WeightOp::verify() {
                          << quantized.getShardRows().size()
                          << " shards, there are " << getPaths().size()
                          << " paths [W5b]";
+
+  if (quantized && quantized.isPacked())
+    return verifyPackedStored(*this, quantized);
 
   // What is stored under this name has the shape of its shard (C13).
   int64_t rows = 0;

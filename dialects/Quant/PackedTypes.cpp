@@ -24,8 +24,8 @@ static int64_t getPerWord(Type elementType) {
 }
 
 /// A diagnostic that begins with the layout.
-static InFlightDiagnostic
-say(function_ref<InFlightDiagnostic()> emitError, const WordFormat &format) {
+static InFlightDiagnostic say(function_ref<InFlightDiagnostic()> emitError,
+                              const WordFormat &format) {
   return emitError() << "layout " << stringifyLayout(format.layout) << " ";
 }
 
@@ -34,9 +34,8 @@ say(function_ref<InFlightDiagnostic()> emitError, const WordFormat &format) {
 //===----------------------------------------------------------------------===//
 
 /// What belongs to layouts of words only.
-static LogicalResult
-verifyOthers(function_ref<InFlightDiagnostic()> emitError,
-             const WordFormat &format) {
+static LogicalResult verifyOthers(function_ref<InFlightDiagnostic()> emitError,
+                                  const WordFormat &format) {
   auto refuse = [&](const Twine &what, StringRef rule) -> LogicalResult {
     return emitError() << what << ", expected layout = packed or tiled ["
                        << rule << "]";
@@ -120,8 +119,8 @@ static LogicalResult
 verifyIntegers(function_ref<InFlightDiagnostic()> emitError,
                const WordFormat &format) {
   Type codes = format.elementType;
-  if (!codes.isInteger(4) && (!codes.isInteger(8) ||
-                              format.layout == Layout::Awq))
+  if (!codes.isInteger(4) &&
+      (!codes.isInteger(8) || format.layout == Layout::Awq))
     return say(emitError, format)
            << "holds "
            << (format.layout == Layout::Awq       ? "i4"
@@ -129,20 +128,17 @@ verifyIntegers(function_ref<InFlightDiagnostic()> emitError,
                                                   : "i4, i8 or f4E2M1FN")
            << " codes, not " << codes << " [W1]";
   bool isTiled = format.layout == Layout::Tiled;
-  if (!isPlainFloat(format.scaleType) ||
-      (isTiled && format.scaleType.isBF16()))
+  if (!isPlainFloat(format.scaleType) || (isTiled && format.scaleType.isBF16()))
     return say(emitError, format)
            << "has " << (isTiled ? "f32 or f16" : "f32, bf16 or f16")
-           << " scales for integers, these are " << format.scaleType
-           << " [W1]";
+           << " scales for integers, these are " << format.scaleType << " [W1]";
   if (format.global != GlobalScale::None)
     return emitError() << "a global scale stands above those of NVFP4's "
                           "groups, these codes are "
                        << codes << " [N7]";
   if (StringRef expected = findOffsets(format); !expected.empty())
-    return say(emitError, format)
-           << "has " << expected << ", not " << stringifyOffset(format.offset)
-           << " [W1]";
+    return say(emitError, format) << "has " << expected << ", not "
+                                  << stringifyOffset(format.offset) << " [W1]";
   if (format.actOrder &&
       (!format.granularity.isGroup() || format.layout == Layout::Awq))
     return emitError() << "act_order says which group a column is in; "
@@ -183,9 +179,8 @@ octet::q::verifyWordSides(function_ref<InFlightDiagnostic()> emitError,
                      StringRef what) -> LogicalResult {
     if (size % part == 0)
       return success();
-    return say(emitError, format)
-           << "needs whole " << what << " of " << part << ", " << side
-           << " is " << size << " [W1]";
+    return say(emitError, format) << "needs whole " << what << " of " << part
+                                  << ", " << side << " is " << size << " [W1]";
   };
   if (format.granularity.isGroup() &&
       (isFp4(format.elementType) || format.layout == Layout::Awq) &&
@@ -243,8 +238,8 @@ RankedTensorType q::TensorType::getZeroTensorType() const {
   if (!isPacked() || getOffset() == Offset::None)
     return {};
   SmallVector<int64_t> shape = getScaleShape();
-  int64_t &rows = getLayout() == Layout::Packed ? shape[shape.size() - 2]
-                                                : shape.back();
+  int64_t &rows =
+      getLayout() == Layout::Packed ? shape[shape.size() - 2] : shape.back();
   rows = cdiv(rows, getPerWord(getElementType()));
   return RankedTensorType::get(shape,
                                IntegerType::get(getContext(), kWordBits));
@@ -264,9 +259,9 @@ RankedTensorType q::TensorType::getGlobalTensorType() const {
 }
 
 static int64_t countTensor(RankedTensorType type) {
-  return type ? type.getNumElements() *
-                    q::getElementBytes(type.getElementType())
-              : 0;
+  return type
+             ? type.getNumElements() * q::getElementBytes(type.getElementType())
+             : 0;
 }
 
 /// Of one shard and expert.
@@ -312,9 +307,8 @@ int64_t octet::q::countPackedBytes(q::TensorType type) {
 q::TensorType q::TensorType::getTiled() const {
   if (!isPacked() && !(isGguf() && getElementType().isInteger(4)))
     return {};
-  Offset offset = getOffset() == Offset::ZeroPointsMinusOne
-                      ? Offset::ZeroPoints
-                      : getOffset();
+  Offset offset = getOffset() == Offset::ZeroPointsMinusOne ? Offset::ZeroPoints
+                                                            : getOffset();
   GlobalScale global = getGlobal() == GlobalScale::None
                            ? GlobalScale::None
                            : GlobalScale::Multiplies;

@@ -277,6 +277,7 @@ Type ContractAttr::getActivationStorage() const {
 bool ContractAttr::accepts(TensorType weight) const {
   return isQuantized() && weight.getGranularity() == getWeight() &&
          weight.getScaleType() == getScale() &&
+         weight.isTiled() == (getLayout() == Layout::Tiled) &&
          (!getStorage() || weight.getElementType() == getStorage());
 }
 
@@ -309,6 +310,23 @@ verifyContractFormat(function_ref<InFlightDiagnostic()> emitError, Type scale,
   return success();
 }
 
+/// Codes that share words (B4).
+static LogicalResult
+verifyTiledContract(function_ref<InFlightDiagnostic()> emitError,
+                    GranularityAttr weight, GranularityAttr activation,
+                    Type codes) {
+  if (activation)
+    return emitError() << "layout tiled is of weights only; an activation "
+                          "beside them is not quantised [B4]";
+  if (!codes || !(weight.isGroup() ||
+                  weight.getKind() == GranularityKind::PerChannel))
+    return emitError() << "layout tiled names its codes, in groups or "
+                          "channels; these are "
+                       << stringifyGranularityKind(weight.getKind())
+                       << (codes ? "" : " without codes") << " [B4]";
+  return success();
+}
+
 LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    GranularityAttr weight, Type scale,
                                    GranularityAttr activation, bool isStatic,
@@ -331,8 +349,10 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a weight's scales are per_tensor, per_channel, "
                           "block or group, not per_token [W1]";
   if (failed(verifyScaleType(emitError, scale)) ||
-      failed(verifyContractFormat(emitError, scale, weight, activation,
-                                  isStatic, ue8m0, codes, bound)))
+      failed(layout == Layout::Tiled
+                 ? verifyTiledContract(emitError, weight, activation, codes)
+                 : verifyContractFormat(emitError, scale, weight, activation,
+                                        isStatic, ue8m0, codes, bound)))
     return failure();
   if (!activation) {
     if (isStatic || ue8m0)

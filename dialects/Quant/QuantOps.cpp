@@ -142,7 +142,8 @@ LogicalResult DequantizeOp::verify() {
 }
 
 /// A stored tensor has the elements that the type implies: the same number in
-/// the same order, bytes under any of their names (N7).
+/// the same order, bytes under any of their names (N7), scalars as [] or [1],
+/// the blocks of experts as a dimension of their own.
 static bool isStoredAs(RankedTensorType stored, RankedTensorType implied) {
   auto isByte = [](Type type) {
     return type.isInteger(8) || isa<Float8E8M0FNUType>(type);
@@ -150,9 +151,12 @@ static bool isStoredAs(RankedTensorType stored, RankedTensorType implied) {
   bool sameType = stored.getElementType() == implied.getElementType() ||
                   (isByte(stored.getElementType()) &&
                    isByte(implied.getElementType()));
-  bool sameShape = stored.getShape() == implied.getShape();
-  bool isScalar = implied.getRank() == 0 && isScalarTensor(stored);
-  return sameType && (sameShape || isScalar);
+  bool sameShape =
+      stored.getRank() == implied.getRank()
+          ? stored.getShape() == implied.getShape()
+          : stored.hasStaticShape() &&
+                stored.getNumElements() == implied.getNumElements();
+  return sameType && sameShape;
 }
 
 /// The tensors of codes that share words.

@@ -344,10 +344,11 @@ static LogicalResult verifyGroups(function_ref<InFlightDiagnostic()> emitError,
                        << granularity.getBlockK() << "> [W1]";
   if (elementType.isInteger(4) && layout == Layout::Plain)
     return emitError() << "i4 codes without a layout, which says how two of "
-                          "them share a byte; expected layout = gguf [W1]";
+                          "them share a byte; expected layout = gguf, packed, "
+                          "packed_k, awq or tiled [W1]";
   if (isGroup && layout == Layout::Plain)
     return emitError() << "group granularity without a layout, expected "
-                          "layout = gguf [W1]";
+                          "layout = gguf, packed, packed_k, awq or tiled [W1]";
   if (offset != Offset::None && !isGroup)
     return emitError() << stringifyOffset(offset)
                        << " belong to groups of integers, the granularity is "

@@ -196,12 +196,26 @@ int32_t octet::host::abiType(Type element) {
     return OCTET_F16;
   if (isa<Float8E4M3FNType>(element))
     return OCTET_E4M3;
+  if (isa<Float8E5M2Type>(element))
+    return OCTET_E5M2;
+  if (isa<Float8E4M3FNUZType>(element))
+    return OCTET_E4M3FNUZ;
+  if (isa<Float8E5M2FNUZType>(element))
+    return OCTET_E5M2FNUZ;
+  if (isa<Float8E8M0FNUType>(element))
+    return OCTET_E8M0;
+  if (element.isInteger(8)) // also bytes that hold two codes
+    return OCTET_I8;
   assert(element.isInteger(32) && "no octet_dtype");
   return OCTET_I32;
 }
 
 int32_t octet::host::abiStorage(Type tensor) {
   auto quantized = dyn_cast<q::TensorType>(tensor);
+  if (quantized && quantized.isTiled())
+    return OCTET_TILES;
+  if (quantized && quantized.isPacked())
+    return abiType(quantized.getDataTensorType().getElementType());
   if (!quantized || !quantized.isGguf())
     return abiType(q::getStorage(tensor));
   return llvm::StringSwitch<int32_t>(quantized.getGgufName())
@@ -223,4 +237,59 @@ int32_t octet::host::abiScaleMode(q::GranularityAttr granularity) {
     return OCTET_SCALE_NONE;
   }
   llvm_unreachable("all granularities are above");
+}
+
+int32_t octet::host::abiWeightScaleMode(q::TensorType type) {
+  if (!type.isTiled())
+    return abiScaleMode(type.getGranularity());
+  return type.getGlobal() == q::GlobalScale::None ? OCTET_SCALE_NONE
+                                                  : OCTET_SCALE_TENSOR;
+}
+
+static int32_t abiCode(q::TensorType type) {
+  if (isa<Float4E2M1FNType>(type.getElementType()))
+    return OCTET_CODE_E2M1;
+  // Zero points and minimums belong to plain codes; without them 2^(bits - 1)
+  // was added.
+  return type.getOffset() == q::Offset::None ? OCTET_CODE_BIASED
+                                             : OCTET_CODE_UNSIGNED;
+}
+
+static int32_t abiPacking(q::Layout layout) {
+  switch (layout) {
+  case q::Layout::PackedK:
+    return OCTET_PACKING_K;
+  case q::Layout::Awq:
+    return OCTET_PACKING_AWQ;
+  case q::Layout::Gguf:
+    return OCTET_PACKING_GGUF;
+  default:
+    return OCTET_PACKING_ROWS;
+  }
+}
+
+void octet::host::appendGroups(ConstantFields &fields, q::TensorType type) {
+  bool inGroups =
+      type && (type.isPacked() || type.isTiled() || type.isGguf());
+  if (!inGroups) {
+    fields.push_back(int64_t(0));
+    fields.append(8, int32_t(0));
+    return;
+  }
+  static_assert(int(q::Offset::Minimums) == OCTET_OFFSET_MINIMUMS &&
+                int(q::Offset::ZeroPoints) == OCTET_OFFSET_ZEROS &&
+                int(q::Offset::ZeroPointsMinusOne) ==
+                    OCTET_OFFSET_ZEROS_MINUS_ONE &&
+                int(q::GlobalScale::Multiplies) == OCTET_GLOBAL_MULTIPLIES &&
+                int(q::GlobalScale::Divides) == OCTET_GLOBAL_DIVIDES);
+  int64_t k = type.getK();
+  int64_t size = type.getGranularity().isGroup()
+                     ? std::min(type.getGranularity().getBlockK(), k)
+                     : k;
+  fields.append({ConstantField(size),
+                 int32_t(type.getElementType().getIntOrFloatBitWidth()),
+                 abiCode(type), abiType(type.getScaleType()),
+                 int32_t(type.getOffset()), int32_t(type.getGlobal()),
+                 int32_t(type.getActOrder()), abiPacking(type.getLayout()),
+                 int32_t(0)});
 }

@@ -96,6 +96,11 @@ int32_t abiType(mlir::Type element);
 int32_t abiStorage(mlir::Type tensor);
 /// octet_scale_mode of a granularity.
 int32_t abiScaleMode(q::GranularityAttr granularity);
+/// The same of a weight, whose scales may stand in its tiles or blocks.
+int32_t abiWeightScaleMode(q::TensorType type);
+/// Appends the octet_groups of a weight to a description; zeros of one whose
+/// codes do not share words, and of none.
+void appendGroups(ConstantFields &fields, q::TensorType type);
 
 } // namespace octet::host
 

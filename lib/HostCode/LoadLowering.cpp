@@ -108,6 +108,8 @@ static FailureOr<std::vector<TensorRow>> numberTensors(func::FuncOp function) {
       RankedTensorType scale = quantized.getScaleTensorType();
       if (std::optional<ArrayRef<int64_t>> shape = load.getScaleShape())
         scale = scale.clone(*shape);
+      if (std::optional<Type> stored = load.getScaleType())
+        scale = scale.clone(*stored);
       add(*load.getScale(), scale);
     }
     load->setAttr(kRows, DenseI64ArrayAttr::get(
@@ -140,10 +142,16 @@ private:
   void lowerRopeTable(model::RopeTableOp table);
   void lowerKvScales(q::KvScalesOp op);
 
+  void lowerPack(q::PackOp pack);
+  /// An op `(ctx, desc, octet_grouped, out)` on a weight in words or blocks.
+  void callGrouped(Operation *op, int64_t field, q::TensorType type);
+
   /// Calls the runtime and leaves with its result if that is not zero.
   void callChecked(Operation *op, int64_t field, ValueRange arguments);
   /// An op `(ctx, desc, in, out)`.
   void callUnary(Operation *op, int64_t field, Type described, Type scaled);
+  /// An op `(ctx, from, to, in, out)` between two quantised types.
+  void callRewrite(Operation *op, int64_t field);
   Value makeWeight(Value result);
   Value makeList(ValueRange weights);
   std::string addTensorDesc(StringRef module, Type type, Type scaled,
@@ -156,6 +164,8 @@ private:
   Block *leave = nullptr; ///< returns its argument
   DenseMap<Value, Value> weights;
   DenseMap<Value, StringRef> paths; ///< for messages of later ops
+  /// The tensors of weights whose codes share words, in octet_grouped's order.
+  DenseMap<Value, SmallVector<Value, 5>> grouped;
 };
 } // namespace
 
@@ -214,15 +224,16 @@ std::string LoadLowering::addTensorDesc(StringRef module, Type type,
   int64_t blockN = 0, blockK = 0;
   int32_t mode = OCTET_SCALE_NONE, scaleType = OCTET_F32;
   auto quantized = dyn_cast_or_null<q::TensorType>(scaled);
-  if (quantized && !quantized.isGguf()) {
+  if (quantized && !quantized.isGguf() && !quantized.isPacked()) {
     mode = abiScaleMode(quantized.getGranularity());
     scaleType = abiType(quantized.getScaleType());
     blockN = quantized.getGranularity().getBlockN();
     blockK = quantized.getGranularity().getBlockK();
   }
-  return host.addStruct("octet.tensor",
-                        {host.addString(module), rows, cols, blockN, blockK,
-                         abiStorage(type), mode, scaleType, headRows});
+  ConstantFields fields = {host.addString(module), rows, cols, blockN, blockK,
+                           abiStorage(type), mode, scaleType, headRows};
+  appendGroups(fields, quantized);
+  return host.addStruct("octet.tensor", fields);
 }
 
 void LoadLowering::lowerLoad(q::LoadOp load) {
@@ -299,6 +310,54 @@ void LoadLowering::callUnary(Operation *op, int64_t field, Type described,
   callChecked(op, field, arguments);
 }
 
+void LoadLowering::callRewrite(Operation *op, int64_t field) {
+  StringRef path = paths.lookup(op->getOperand(0));
+  auto describe = [&](Value value) {
+    return host.addressOf(
+        b, addTensorDesc(path, value.getType(), value.getType()));
+  };
+  Value from = describe(op->getOperand(0)), to = describe(op->getResult(0));
+  paths[op->getResult(0)] = path;
+  callChecked(op, field,
+              {from, to, weights.lookup(op->getOperand(0)),
+               makeWeight(op->getResult(0))});
+}
+
+/// No code: what reads it takes its tensors one by one.
+void LoadLowering::lowerPack(q::PackOp pack) {
+  grouped[pack.getResult()] = {pack.getData(), pack.getScale(), pack.getZeros(),
+                               pack.getGlobal(), pack.getOrder()};
+  weights[pack.getResult()] = weights.lookup(pack.getData());
+  paths[pack.getResult()] = paths.lookup(pack.getData());
+}
+
+void LoadLowering::callGrouped(Operation *op, int64_t field,
+                               q::TensorType type) {
+  static_assert(sizeof(octet_grouped) == 5 * sizeof(void *));
+  Value input = op->getOperand(0);
+  SmallVector<Value, 5> parts = grouped.lookup(input);
+  if (parts.empty()) // blocks that hold their scales
+    parts = {input, Value(), Value(), Value(), Value()};
+  Value list;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(&function.getBody().front());
+    list = LLVM::AllocaOp::create(b, host.pointer, host.pointer,
+                                  host.constant(b, parts.size()), 8);
+  }
+  for (auto [i, part] : llvm::enumerate(parts))
+    LLVM::StoreOp::create(b, part ? weights.lookup(part) : host.null(b),
+                          host.offset(b, list, i * sizeof(void *)));
+  StringRef path = paths.lookup(input);
+  Value desc = host.addressOf(b, addTensorDesc(path, type, type));
+  SmallVector<Value> arguments = {desc, list};
+  if (op->getNumResults()) {
+    arguments.push_back(makeWeight(op->getResult(0)));
+    paths[op->getResult(0)] = path;
+  }
+  callChecked(op, field, arguments);
+}
+
 LogicalResult LoadLowering::lowerOp(Operation *op) {
   for (Value operand : op->getOperands())
     if (!operand.getType().isIndex() && !weights.count(operand))
@@ -316,7 +375,27 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
       .Case([&](q::KvScalesOp scales) {
         return lowerKvScales(scales), success();
       })
+      .Case([&](q::PackOp pack) -> LogicalResult {
+        if (!pack.getType().isPacked())
+          return pack.emitError() << paths.lookup(pack.getData())
+                                  << ": codes and scales are loaded together, "
+                                     "unless codes share words [W1]";
+        return lowerPack(pack), success();
+      })
+      .Case([&](q::RepackOp repack) -> LogicalResult {
+        if (!repack.getType().isTiled())
+          return repack.emitError()
+                 << paths.lookup(repack.getInput()) << ": "
+                 << repack.getType() << " is no layout of the CPU [B4]";
+        return callGrouped(repack, offsetof(octet_runtime, tile_weight),
+                           repack.getInput().getType()),
+               success();
+      })
       .Case([&](q::CheckScalesOp check) {
+        if (check.getInput().getType().isPacked())
+          return callGrouped(check, offsetof(octet_runtime, check_groups),
+                             check.getInput().getType()),
+                 success();
         Type type = check.getInput().getType();
         callUnary(op, offsetof(octet_runtime, check_scales), type, type);
         return success();
@@ -331,9 +410,18 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
         callUnary(op, offsetof(octet_runtime, expand_scales), type, type);
         return success();
       })
+      .Case([&](q::RequantizeOp) {
+        callRewrite(op, offsetof(octet_runtime, requantize));
+        return success();
+      })
+      .Case([&](q::MergeScalesOp) {
+        callRewrite(op, offsetof(octet_runtime, merge_scales));
+        return success();
+      })
       .Case([&](q::QuantizeOp quantize) -> LogicalResult {
         q::GranularityKind kind = quantize.getType().getGranularity().getKind();
-        if (quantize.getScale() || quantize.getUe8m0() ||
+        if (quantize.getScale() || quantize.getUe8m0() || quantize.getBound() ||
+            !isa<Float8E4M3FNType>(quantize.getType().getElementType()) ||
             kind == q::GranularityKind::Block ||
             kind == q::GranularityKind::Group)
           return op->emitError()

@@ -75,6 +75,12 @@ static std::string storedName(Type tensor) {
     return "F8_E5M2";
   if (isa<Float8E8M0FNUType>(type))
     return "F8_E8M0";
+  if (isa<Float8E4M3FNUZType>(type))
+    return "F8_E4M3FNUZ";
+  if (isa<Float8E5M2FNUZType>(type))
+    return "F8_E5M2FNUZ";
+  if (type.isUnsignedInteger(8))
+    return "U8";
   if (type.isSignlessInteger(8))
     return "I8";
   return type.isInteger(32) ? "I32" : "";
@@ -98,7 +104,15 @@ static std::string describe(Type type) {
     if (granularity.isBlock())
       os << '<' << granularity.getBlockN() << 'x' << granularity.getBlockK()
          << '>';
+    if (granularity.isGroup())
+      os << '<' << granularity.getBlockK() << '>';
     os << ", " << quantized.getScaleType() << " scales";
+    if (quantized.getGlobal() != q::GlobalScale::None)
+      os << " below one of the tensor";
+    if (quantized.getOffset() != q::Offset::None)
+      os << " and " << q::stringifyOffset(quantized.getOffset());
+    if (quantized.getActOrder())
+      os << ", act_order";
   } else {
     os << cast<RankedTensorType>(type).getElementType();
   }

@@ -224,14 +224,16 @@ void RowEmitter::printReduce(kernel::ReduceOp reduce) {
   written.insert(reduce.getResult());
 }
 
-/// code = e4m3(x / s) for one group (N2).
+/// code = e4m3(x / s) for one group (N2), or the nearest integer (N7).
 void RowEmitter::writeCodes(q::QuantizeOp quantize, Value scale, Position start,
                             int64_t width, ArrayRef<Value> kept) {
   forChunks(start, width, [&](Position p, int64_t lanes) {
     Value x = valueAt(quantize.getInput(), p, lanes);
     keep(kept, p, lanes);
-    Value codes =
-        t.encodeE4M3(arith::DivFOp::create(b, x, t.splat(scale, lanes)));
+    Value quotient = arith::DivFOp::create(b, x, t.splat(scale, lanes));
+    Value codes = quantize.getType().getElementType().isInteger(8)
+                      ? t.encodeInt8(quotient)
+                      : t.encodeE4M3(quotient);
     for (Codes destination : codeDestinations[quantize.getResult()])
       t.storeCodes(codes, t.address(destination.codes, indexOf(p),
                                     quantize.getType().getElementType()));
@@ -269,7 +271,10 @@ void RowEmitter::printQuantize(q::QuantizeOp quantize) {
     written = before;
     Value amax = reduceRange(input, start, length, /*isMax=*/true,
                              /*magnitude=*/true, kept);
-    Value scale = t.dynamicScale(amax, quantize.getUe8m0());
+    Value scale =
+        quantize.getType().getElementType().isInteger(8)
+            ? t.dynamicScaleInt8(amax)
+            : t.dynamicScale(amax, quantize.getUe8m0(), quantize.getBound());
     for (Codes place : places)
       t.store(scale,
               t.address(place.scales,

@@ -42,11 +42,13 @@ int64_t RowPlan::groupOf(q::QuantizeOp quantize) {
 static LogicalResult checkQuantize(kernel::RowwiseOp op,
                                    q::QuantizeOp quantize) {
   q::TensorType type = quantize.getType();
-  if (!isa<Float8E4M3FNType>(type.getElementType()) ||
-      !type.getScaleType().isF32())
+  bool isCode = isa<Float8E4M3FNType>(type.getElementType()) ||
+                type.getElementType().isSignlessInteger(8);
+  if (!isCode || !type.getScaleType().isF32() ||
+      type.getLayout() != q::Layout::Plain)
     return op.emitError() << op.getLabel() << ": q.quantize to " << type
-                          << "; row code rounds to f8E4M3FN with f32 scales "
-                             "[N1]";
+                          << "; row code rounds to f8E4M3FN or i8 with f32 "
+                             "scales, row by row [N1]";
   q::GranularityKind kind = type.getGranularity().getKind();
   if (!quantize.getScale() && kind == q::GranularityKind::PerTensor)
     return op.emitError() << op.getLabel()

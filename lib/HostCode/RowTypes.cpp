@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "octet/Numerics/Numerics.h"
+#include "octet/Numerics/Requantize.h"
 #include <bit>
 #include <cmath>
 
@@ -262,9 +263,33 @@ Value RowTypes::encodeE4M3(Value floats) {
   return arith::TruncIOp::create(b, type(b.getI8Type(), lanes), code);
 }
 
-Value RowTypes::dynamicScale(Value amax, bool ue8m0) {
+Value RowTypes::encodeInt8(Value floats) {
+  int64_t lanes = lanesOf(floats);
+  Value bounded = arith::MinNumFOp::create(
+      b,
+      arith::MaxNumFOp::create(b, floats, constant(-kInt8Max, lanes)),
+      constant(kInt8Max, lanes));
+  Value isNan =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, floats, floats);
+  bounded = arith::SelectOp::create(b, isNan, constant(0.0f, lanes), bounded);
+  Value whole = arith::FPToSIOp::create(
+      b, type(b.getI32Type(), lanes), math::RoundEvenOp::create(b, bounded));
+  return arith::TruncIOp::create(b, type(b.getI8Type(), lanes), whole);
+}
+
+Value RowTypes::dynamicScaleInt8(Value amax) {
   int64_t lanes = lanesOf(amax);
   Value floored = arith::MaxNumFOp::create(b, amax, constant(kMinAmax, lanes));
+  return arith::DivFOp::create(b, floored, constant(kInt8Max, lanes));
+}
+
+Value RowTypes::dynamicScale(Value amax, bool ue8m0,
+                             std::optional<APFloat> bound) {
+  int64_t lanes = lanesOf(amax);
+  Value floored = arith::MaxNumFOp::create(b, amax, constant(kMinAmax, lanes));
+  if (bound)
+    floored = arith::MinNumFOp::create(
+        b, floored, constant(bound->convertToFloat(), lanes));
   Value scale = arith::DivFOp::create(b, floored, constant(kE4M3Max, lanes));
   if (!ue8m0)
     return scale;

@@ -65,7 +65,13 @@ public:
   /// NaN stays NaN (N2).
   mlir::Value encodeE4M3(mlir::Value floats);
   /// max(amax, 1e-10) / 448 (N3), or the power of two not below it (N4).
-  mlir::Value dynamicScale(mlir::Value amax, bool ue8m0);
+  /// \param bound  of amax, or nothing.
+  mlir::Value dynamicScale(mlir::Value amax, bool ue8m0,
+                           std::optional<llvm::APFloat> bound = std::nullopt);
+  /// Codes (i8) of values: nearest even, clamped to +-127; NaN gives 0 (N7).
+  mlir::Value encodeInt8(mlir::Value floats);
+  /// max(amax, 1e-10) / 127 (N7).
+  mlir::Value dynamicScaleInt8(mlir::Value amax);
   /// e^x within 2 units in the last place; overflows to infinity, underflows
   /// to zero through subnormals, NaN stays NaN.
   mlir::Value exp(mlir::Value floats);

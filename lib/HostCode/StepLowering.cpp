@@ -259,18 +259,22 @@ void StepFunction::lowerGemm(kernel::GemmOp op) {
     n = plain.getDimSize(0);
     k = plain.getDimSize(1);
   }
+  bool hasBlocks = w && !w.isGguf() && !w.isTiled();
   ConstantFields fields = {
       host.addString(op.getModule()),
       n,
       k,
-      w && !w.isGguf() ? w.getGranularity().getBlockN() : int64_t(0),
-      w && !w.isGguf() ? w.getGranularity().getBlockK() : int64_t(0),
+      hasBlocks ? w.getGranularity().getBlockN() : int64_t(0),
+      hasBlocks ? w.getGranularity().getBlockK() : int64_t(0),
       abiType(elementOf(op.getInput().getType())),
       abiStorage(op.getWeight().getType()),
       abiType(elementOf(op.getOut().getType())),
       op.getBias() ? abiType(elementOf(op.getBias().getType())) : int32_t(-1),
-      w ? abiScaleMode(w.getGranularity()) : int32_t(OCTET_SCALE_NONE),
-      x ? abiScaleMode(x.getGranularity()) : int32_t(OCTET_SCALE_NONE)};
+      w ? abiWeightScaleMode(w) : int32_t(OCTET_SCALE_NONE),
+      x ? abiScaleMode(x.getGranularity()) : int32_t(OCTET_SCALE_NONE),
+      hasBlocks ? abiType(w.getScaleType()) : int32_t(OCTET_F32),
+      int32_t(0)};
+  appendGroups(fields, w);
   std::string desc = host.addStruct("octet.gemm", fields);
   Value scales = x ? places.lookup(op.getInput()).scales : host.null(b);
   host.callRuntime(b, ctx, offsetof(octet_runtime, gemm), Type(),

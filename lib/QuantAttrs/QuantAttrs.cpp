@@ -199,6 +199,96 @@ Granularity octet::toGranularity(q::GranularityAttr attribute) {
   llvm_unreachable("all granularities are above");
 }
 
+bool octet::sharesWords(const WeightFormat &format) {
+  return format.layout != WeightLayout::Rows;
+}
+
+/// Groups of codes that share words, or all of K.
+static q::GranularityAttr toWordGranularity(const Granularity &granularity,
+                                            MLIRContext *context) {
+  if (granularity.isGroup())
+    return q::GranularityAttr::get(context, q::GranularityKind::Group, 1,
+                                   granularity.blockK);
+  return q::GranularityAttr::get(context, q::GranularityKind::PerChannel);
+}
+
+static Type toCodes(CodeType code, MLIRContext *context) {
+  switch (code) {
+  case CodeType::E4M3:
+    return Float8E4M3FNType::get(context);
+  case CodeType::E2M1:
+    return Float4E2M1FNType::get(context);
+  case CodeType::Int8:
+    return IntegerType::get(context, 8);
+  case CodeType::Int4:
+    return IntegerType::get(context, 4);
+  }
+  llvm_unreachable("all codes are above");
+}
+
+static q::Layout toLayout(WeightLayout layout) {
+  switch (layout) {
+  case WeightLayout::GptqWords:
+    return q::Layout::PackedK;
+  case WeightLayout::AwqWords:
+    return q::Layout::Awq;
+  default:
+    return q::Layout::Packed;
+  }
+}
+
+static q::Offset toOffset(ZeroPoints zeros) {
+  switch (zeros) {
+  case ZeroPoints::None:
+    return q::Offset::None;
+  case ZeroPoints::Stored:
+    return q::Offset::ZeroPoints;
+  case ZeroPoints::StoredMinusOne:
+    return q::Offset::ZeroPointsMinusOne;
+  }
+  llvm_unreachable("all zero points are above");
+}
+
+static q::GlobalScale toGlobal(GlobalScale global) {
+  switch (global) {
+  case GlobalScale::None:
+    return q::GlobalScale::None;
+  case GlobalScale::Multiplies:
+    return q::GlobalScale::Multiplies;
+  case GlobalScale::Divides:
+    return q::GlobalScale::Divides;
+  }
+  llvm_unreachable("all global scales are above");
+}
+
+/// The type of a scale, by its format where bytes have no type of their own.
+static Type toScaleType(const ResolvedModule &method, MLIRContext *context) {
+  if (method.format.scale == ScaleFormat::Exponents)
+    return Float8E8M0FNUType::get(context);
+  return toElementType(method.scaleType, context);
+}
+
+q::TensorType octet::toWordType(const ResolvedModule &method, int64_t n,
+                                int64_t k, int64_t experts,
+                                MLIRContext *context) {
+  SmallVector<int64_t> shape = {n, k};
+  if (experts)
+    shape.insert(shape.begin(), experts);
+  return q::TensorType::get(
+      context, shape, toCodes(method.format.code, context),
+      toWordGranularity(method.weight, context), toScaleType(method, context),
+      {}, toOffset(method.format.zeroPoints), toLayout(method.format.layout),
+      toGlobal(method.format.global), method.format.actOrder);
+}
+
+q::ContractAttr octet::toTiledContract(q::TensorType stored) {
+  q::TensorType tiled = stored.getTiled();
+  return q::ContractAttr::get(
+      stored.getContext(), tiled.getGranularity(), tiled.getScaleType(),
+      q::GranularityAttr(), /*isStatic=*/false, /*ue8m0=*/false,
+      tiled.getElementType(), FloatAttr(), q::Layout::Tiled);
+}
+
 static q::ActivationScheme toScheme(Activation activation) {
   switch (activation) {
   case Activation::None:
@@ -215,9 +305,15 @@ q::MethodAttr octet::toAttr(const ResolvedModule &method,
                             MLIRContext *context) {
   if (!method.quantized)
     return q::MethodAttr::getUnquantized(context);
-  return q::MethodAttr::get(
-      context, method.method, toAttr(method.weight, context),
-      toElementType(method.scaleType, context), toScheme(method.activation));
+  // Exponents are stored as bytes (N7).
+  Type scale = method.format.scale == ScaleFormat::Exponents
+                   ? Type(Float8E8M0FNUType::get(context))
+                   : toElementType(method.scaleType, context);
+  return q::MethodAttr::get(context, method.method,
+                            sharesWords(method.format)
+                                ? toWordGranularity(method.weight, context)
+                                : toAttr(method.weight, context),
+                            scale, toScheme(method.activation));
 }
 
 ResolvedModule octet::toResolved(q::MethodAttr method,
@@ -252,7 +348,31 @@ q::ContractAttr octet::toAttr(const Contract &contract, MLIRContext *context) {
   q::GranularityAttr activation;
   if (contract.activation)
     activation = toAttr(*contract.activation, context);
-  return q::ContractAttr::get(context, toAttr(contract.weight, context),
-                              Float32Type::get(context), activation,
-                              contract.isStatic, contract.ue8m0);
+  Builder builder(context);
+  // As far as the format alone says it; the stored type says the rest.
+  if (sharesWords(contract.format)) {
+    ResolvedModule method;
+    method.format = contract.format;
+    method.weight = contract.weight;
+    method.scaleType = contract.format.scale == ScaleFormat::E4M3
+                           ? StoredType::F8_E4M3
+                           : StoredType::F16;
+    return q::ContractAttr::get(
+        context, toWordGranularity(contract.weight, context),
+        toScaleType(method, context), q::GranularityAttr(), /*isStatic=*/false,
+        /*ue8m0=*/false, toCodes(contract.format.code, context), FloatAttr(),
+        q::Layout::Tiled);
+  }
+  Type scale = contract.format.scale == ScaleFormat::Exponents
+                   ? Type(Float8E8M0FNUType::get(context))
+                   : builder.getF32Type();
+  Type codes;
+  if (contract.format.code == CodeType::Int8)
+    codes = builder.getI8Type();
+  FloatAttr bound;
+  if (contract.activation && contract.input.bound)
+    bound = builder.getF32FloatAttr(float(*contract.input.bound));
+  return q::ContractAttr::get(context, toAttr(contract.weight, context), scale,
+                              activation, contract.isStatic, contract.ue8m0,
+                              codes, bound, q::Layout::Plain);
 }

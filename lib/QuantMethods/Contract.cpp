@@ -26,11 +26,6 @@ static std::optional<Granularity> getActivation(const ResolvedModule &method,
   return Granularity::perToken();
 }
 
-static Status notBuilt(std::string_view module, std::string what,
-                       std::string rule) {
-  return inputError(std::string(module), std::move(what), std::move(rule));
-}
-
 static bool isBetween(const Target &target, int from, int to) {
   return !target.isCpu() && target.capability >= from && target.capability < to;
 }
@@ -108,10 +103,12 @@ static bool wantsExponents(const Granularity &weight, const Target &numerics,
                            const ContractQuery &query) {
   if (!weight.isBlock() || !isBetween(numerics, 100, 120))
     return false;
-  if (query.purpose == Purpose::Compile)
-    return true;
   return !query.keepScales && (weight == Granularity::block(128, 128) ||
                                weight == Granularity::block(32, 32));
+}
+
+bool octet::takesLargestScale(const Target &numerics) {
+  return !numerics.isCpu() && numerics.capability >= 120;
 }
 
 Result<Contract> octet::contractFor(const ResolvedModule &method,
@@ -132,33 +129,12 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
 
   bool perTensor = method.weight.kind == Granularity::Kind::PerTensor;
   // One scale for a fused matrix: only where B3 says so.
-  bool collapses =
-      query.requantMax || (!numerics.isCpu() && numerics.capability >= 120);
-  if (perTensor && query.fused) {
-    if (collapses && isFloat8Rows && query.purpose == Purpose::Compile)
-      return notBuilt(module,
-                      "one scale for the fused matrix needs its shards "
-                      "requantised, which is not built yet; the contracts of "
-                      "cpu, sm_89 and sm_90a keep a scale a shard",
-                      "W8");
-    if (!collapses || !isFloat8Rows)
-      contract.weight = Granularity::perChannel(); // after W7 (B3)
-  }
-  if (method.whileLoading && query.requantMax) {
-    if (query.purpose == Purpose::Compile)
-      return notBuilt(module,
-                      "--requant-max is not built yet; without it one scale a "
-                      "channel is made while loading",
-                      "W10");
+  bool collapses = query.requantMax || takesLargestScale(numerics);
+  if (perTensor && query.fused && (!collapses || !isFloat8Rows))
+    contract.weight = Granularity::perChannel(); // after W7 (B3)
+  if (method.whileLoading && query.requantMax) // W10
     contract.weight = Granularity::perTensor();
-  }
   bool exponents = wantsExponents(method.weight, numerics, query);
-  if (exponents && query.purpose == Purpose::Compile)
-    return notBuilt(module,
-                    "the block contract of " + numerics.name +
-                        " takes power-of-two scales only, and their rewrite "
-                        "is not built yet; --numerics cpu or sm_90a",
-                    "W11");
   if (exponents)
     contract.format.scale = ScaleFormat::Exponents;
 

@@ -104,6 +104,7 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
                               const Scheme &scheme, const ModuleFacts &facts,
                               const StoredTensor &weight) {
   int64_t n = weight.shape[0], k = weight.shape[1];
+  std::string type(storedTypeName(weight.type));
   auto plain = facts.tensors.find(kPlainScale);
   auto block = facts.tensors.find(kBlockScale);
   auto end = facts.tensors.end();
@@ -121,7 +122,7 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
   if (found == end)
     return inputError(facts.module,
                       "no '" + std::string(usual) +
-                          "' for its F8_E4M3 weight; expected " +
+                          "' for its " + type + " weight; expected " +
                           describeExpected(scheme, n, k),
                       "W6");
 
@@ -144,7 +145,7 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
   } else {
     Status status = inputError(facts.module,
                                "no '" + std::string(usual) +
-                                   "' for its F8_E4M3 weight; expected " +
+                                   "' for its " + type + " weight; expected " +
                                    describeExpected(scheme, n, k),
                                "W6");
     std::string shape = scale.describe();

@@ -45,11 +45,16 @@ static Status readScaleFormat(Fields &fields, QuantConfig &config) {
 
 static Status readFormatWord(Fields &fields) {
   OCTET_TRY_ASSIGN(std::optional<std::string> word, fields.getString("fmt"));
-  if (word && *word != "e4m3" && *word != "float8_e4m3fn")
-    return fields.error(
-        "fmt", "is " + quoteName(*word) + ", only 'e4m3' is used in compute",
-        "N1");
-  return Status::success();
+  if (!word)
+    return Status::success();
+  // The headers say which it is; loading makes e4m3 of the others (N8).
+  for (std::string_view known :
+       {"e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2", "float8_e4m3fnuz",
+        "float8_e5m2fnuz"})
+    if (*word == known)
+      return Status::success();
+  return fields.error(
+      "fmt", "is " + quoteName(*word) + ", expected 'e4m3' or 'e5m2'", "N1");
 }
 
 /// C5: a block needs stored codes and dynamic activations.

@@ -181,6 +181,12 @@ static StoredType getStoredType(const ModuleFacts &facts) {
                                : facts.tensors.begin()->second.type;
 }
 
+/// An FP8 format of checkpoints; all but E4M3FN are converted on load (N8).
+static bool isFloat8(StoredType type) {
+  return type == StoredType::F8_E4M3 || type == StoredType::F8_E5M2 ||
+         type == StoredType::F8_E4M3FNUZ || type == StoredType::F8_E5M2FNUZ;
+}
+
 /// The scheme that the config gives this module, or the error that it gives
 /// none.
 static Result<Scheme> findScheme(const QuantConfig *config,
@@ -188,15 +194,15 @@ static Result<Scheme> findScheme(const QuantConfig *config,
                                  const ModuleFacts &facts) {
   const StoredType stored = getStoredType(facts);
   std::string type(storedTypeName(stored));
-  bool isFloat8 = stored == StoredType::F8_E4M3;
+  bool isFp8 = isFloat8(stored);
   if (!config)
     return inputError(facts.module,
                       "weight is " + type +
                           " but the checkpoint declares no "
                           "quantisation method; a quantization_config" +
-                          (isFloat8 ? ", or '--quantization fp8'" : ""),
+                          (isFp8 ? ", or '--quantization fp8'" : ""),
                       "C13");
-  if (!config->serialized && isFloat8) // only the user named the method
+  if (!config->serialized && isFp8) // only the user named the method
     return Scheme{Granularity::perTensor(), /*anyGranularity=*/true,
                   Activation::Dynamic};
   constexpr std::string_view kGroup = "group: ";
@@ -208,9 +214,9 @@ static Result<Scheme> findScheme(const QuantConfig *config,
   }
   bool listed = facts.declared.starts_with("ignored");
   if (listed) {
-    if (isFloat8 && !hasWeightScale(facts))
+    if (isFp8 && !hasWeightScale(facts))
       return inputError(facts.module,
-                        "weight is F8_E4M3 without a scale, and " +
+                        "weight is " + type + " without a scale, and " +
                             facts.declared.substr(sizeof("ignored: ") - 1) +
                             " says it is not quantised; a BF16 weight, or "
                             "'weight_scale'",
@@ -261,29 +267,18 @@ static Result<ResolvedModule> resolvePackedExpert(const ModuleFacts &facts) {
   return result;
 }
 
-/// Conversions of other FP8 formats are not built (N8); anything else is no
-/// dtype of the method.
+/// Anything but an FP8 format is no dtype of the method.
 static Status checkFloat8Weight(const QuantConfig *config,
                                 const ModuleFacts &facts,
                                 const StoredTensor &weight) {
-  switch (weight.type) {
-  case StoredType::F8_E4M3:
+  if (isFloat8(weight.type))
     return Status::success();
-  case StoredType::F8_E5M2:
-  case StoredType::F8_E4M3FNUZ:
-  case StoredType::F8_E5M2FNUZ:
-    return inputError(facts.module,
-                      "weight is " + weight.describe() +
-                          ", whose conversion is not built yet; F8_E4M3 runs",
-                      "N8");
-  default:
-    return inputError(
-        facts.module,
-        "weight is " + weight.describe() + ", method '" +
-            (config ? config->method : "unquantized") + "' stores " +
-            (config ? "F8_E4M3, BF16, F16 or F32" : "BF16, F16 or F32"),
-        "C13");
-  }
+  return inputError(
+      facts.module,
+      "weight is " + weight.describe() + ", method '" +
+          (config ? config->method : "unquantized") + "' stores " +
+          (config ? "F8_E4M3, BF16, F16 or F32" : "BF16, F16 or F32"),
+      "C13");
 }
 
 /// Some scheme of the config has another format than FP8 with float scales.
@@ -336,5 +331,12 @@ Result<ResolvedModule> octet::resolveModule(const QuantConfig *config,
                    resolveFloat8(config->method, scheme, facts));
   result.ue8m0 = config->ue8m0;
   result.notes = std::move(notes.notes);
+  if (weight.type != StoredType::F8_E4M3) {
+    ErrorInfo note = makeNote(
+        facts, "is stored in " + std::string(storedTypeName(weight.type)) +
+                   " and becomes F8_E4M3 while loading");
+    note.rule = "N8";
+    result.notes.push_back(std::move(note));
+  }
   return result;
 }

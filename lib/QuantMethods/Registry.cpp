@@ -35,40 +35,40 @@ constexpr TargetFamily kCpu = TargetFamily::Cpu, kCuda = TargetFamily::Cuda;
 
 /// Sorted by name, then family. 80 is the least that any kernel runs on.
 constexpr std::array kMethods = {
-    MethodEntry{"auto-round", kCpu, 0, readAutoRound},
-    MethodEntry{"auto-round", kCuda, 80, readAutoRound},
-    MethodEntry{"awq", kCpu, 0, readAwq},
-    MethodEntry{"awq", kCuda, 80, readAwq},
-    MethodEntry{"awq_marlin", kCpu, 0, readAwq},
-    MethodEntry{"awq_marlin", kCuda, 80, readAwq},
+    MethodEntry{"auto-round", kCpu, 0, readAutoRound, true},
+    MethodEntry{"auto-round", kCuda, 80, readAutoRound, true},
+    MethodEntry{"awq", kCpu, 0, readAwq, true},
+    MethodEntry{"awq", kCuda, 80, readAwq, true},
+    MethodEntry{"awq_marlin", kCpu, 0, readAwq, true},
+    MethodEntry{"awq_marlin", kCuda, 80, readAwq, true},
     MethodEntry{"compressed-tensors", kCpu, 0, readCompressedTensors, true},
     MethodEntry{"compressed-tensors", kCuda, 80, readCompressedTensors, true},
-    MethodEntry{"fbgemm_fp8", kCpu, 0, readFbgemmFp8},
-    MethodEntry{"fbgemm_fp8", kCuda, 80, readFbgemmFp8},
+    MethodEntry{"fbgemm_fp8", kCpu, 0, readFbgemmFp8, true},
+    MethodEntry{"fbgemm_fp8", kCuda, 80, readFbgemmFp8, true},
     MethodEntry{"fp8", kCpu, 0, readFp8, true},
     MethodEntry{"fp8", kCuda, 80, readFp8, true},
     MethodEntry{"gguf", kCpu, 0, readGguf},
     MethodEntry{"gguf", kCuda, 80, readGguf},
-    MethodEntry{"gptq", kCpu, 0, readGptq},
-    MethodEntry{"gptq", kCuda, 80, readGptq},
-    MethodEntry{"gptq_marlin", kCpu, 0, readGptq},
-    MethodEntry{"gptq_marlin", kCuda, 80, readGptq},
-    MethodEntry{"modelopt", kCpu, 0, readModelOpt},
-    MethodEntry{"modelopt", kCuda, 80, readModelOpt},
-    MethodEntry{"modelopt_fp4", kCpu, 0, readModelOpt},
-    MethodEntry{"modelopt_fp4", kCuda, 80, readModelOpt},
-    MethodEntry{"mxfp4", kCpu, 0, readMxfp4},
-    MethodEntry{"mxfp4", kCuda, 80, readMxfp4},
-    MethodEntry{"mxfp8", kCpu, 0, readMxfp8},
-    MethodEntry{"mxfp8", kCuda, 100, readMxfp8},
-    MethodEntry{"quark", kCpu, 0, readQuark},
-    MethodEntry{"quark", kCuda, 80, readQuark},
+    MethodEntry{"gptq", kCpu, 0, readGptq, true},
+    MethodEntry{"gptq", kCuda, 80, readGptq, true},
+    MethodEntry{"gptq_marlin", kCpu, 0, readGptq, true},
+    MethodEntry{"gptq_marlin", kCuda, 80, readGptq, true},
+    MethodEntry{"modelopt", kCpu, 0, readModelOpt, true},
+    MethodEntry{"modelopt", kCuda, 80, readModelOpt, true},
+    MethodEntry{"modelopt_fp4", kCpu, 0, readModelOpt, true},
+    MethodEntry{"modelopt_fp4", kCuda, 80, readModelOpt, true},
+    MethodEntry{"mxfp4", kCpu, 0, readMxfp4, true},
+    MethodEntry{"mxfp4", kCuda, 80, readMxfp4, true},
+    MethodEntry{"mxfp8", kCpu, 0, readMxfp8, true},
+    MethodEntry{"mxfp8", kCuda, 100, readMxfp8, true},
+    MethodEntry{"quark", kCpu, 0, readQuark, true},
+    MethodEntry{"quark", kCuda, 80, readQuark, true},
     MethodEntry{"unquantized", kCpu, 0, nullptr},
     MethodEntry{"unquantized", kCuda, 80, nullptr},
     MethodEntry{"w8a8_fp8", kCpu, 0, readW8A8Fp8, true},
     MethodEntry{"w8a8_fp8", kCuda, 89, readW8A8Fp8, true},
-    MethodEntry{"w8a8_int8", kCpu, 0, readW8A8Int8},
-    MethodEntry{"w8a8_int8", kCuda, 80, readW8A8Int8},
+    MethodEntry{"w8a8_int8", kCpu, 0, readW8A8Int8, true},
+    MethodEntry{"w8a8_int8", kCuda, 80, readW8A8Int8, true},
 };
 
 } // namespace
@@ -217,15 +217,25 @@ static Result<const MethodEntry *> getMethod(const std::string &name,
                     "C2");
 }
 
+/// What the passes compile: codes that share words, and those of 8 bits with a
+/// scale a tensor, a channel or a block.
+static bool isBuilt(const Scheme &scheme) {
+  const WeightFormat &format = scheme.format;
+  if (format.layout != WeightLayout::Rows)
+    return true;
+  if (format.code == CodeType::Int8)
+    return format.scale == ScaleFormat::Float && !scheme.weight.isBlock();
+  return format.code == CodeType::E4M3;
+}
+
 /// A format of a method that the passes do not compile is one error.
 static Status checkCompiles(const QuantConfig &config) {
   auto check = [](const Scheme &scheme) -> Status {
-    if (scheme.isPlainFloat8())
+    if (isBuilt(scheme))
       return Status::success();
     return inputError(scheme.source,
                       "is " + describeScheme(scheme) +
-                          ", which is not built yet; FP8 with one float scale "
-                          "a tensor, a channel or a block runs",
+                          ", which is not built yet; FP8, MXFP8 and INT8 run",
                       "C2");
   };
   if (config.scheme)

@@ -8,7 +8,7 @@
 // weight only on every target (B4).
 // METHOD-LABEL: func.func @step
 //       METHOD:   model.embedding {{.*}} !q.tensor<96x64xi8, group<32>, f16, layout = gguf>
-//       METHOD:   model.linear {{.*}}contract = #q.contract<weight = group<32>, scale = f16, activation = none>
+//       METHOD:   model.linear {{.*}}contract = #q.contract<weight = group<32>, codes = i4, scale = f16, activation = none, layout = tiled>
 //  METHOD-SAME:     method = #q.method<"gguf", weight = group<32>, scale = f16, activation = none>
 //       METHOD:   model.linear {{.*}}contract = #q.contract<none>{{.*}}module = "a.o_proj"
 
@@ -20,14 +20,15 @@
 // REMARK: "a.gate_up_proj: gate_proj is Q4_0 but up_proj is f32 in the file; its shards are not fused [C8]"
 
 // The load function copies rows into their order (W16), checks the scales (W6)
-// and unpacks nothing; the tied table is loaded once (W15).
+// and brings 4-bit blocks into tiles, which unpacks nothing; the tied table is loaded once (W15).
 // LOAD-LABEL: func.func @load
 //       LOAD:   q.load "a.embed_tokens" weight "weight" : !q.tensor<96x64xi8, group<32>, f16, layout = gguf>
 //       LOAD:   q.check_scales
 //       LOAD:   q.store {{.*}}, @a.embed_tokens
 //       LOAD:   q.load "a.q_proj" weight "weight" head_rows 32 : !q.tensor<64x64xi4, group<32>, f16, minimums, layout = gguf>
 //       LOAD:   q.check_scales
-//       LOAD:   q.concat {{.*}} shards = [64, 32], layout = gguf>
+//       LOAD:   q.repack {{.*}} -> !q.tensor<64x64xi4, group<32>, f16, minimums, layout = tiled>
+//       LOAD:   q.concat {{.*}} shards = [64, 32], layout = tiled>
 //       LOAD:   q.load "a.q_proj" weight "bias" head_rows 32 : tensor<64xf32>
 //       LOAD:   q.load "a.gate_proj" weight "weight" : !q.tensor<64x64xi4, group<32>, f16, layout = gguf>
 //       LOAD:   q.load "a.up_proj" weight "weight" : tensor<64x64xf32>
@@ -36,8 +37,8 @@
 // KERNEL-LABEL: func.func @step
 //       KERNEL:   kernel.rowwise "embedding" tokens of {{.*}} ins({{.*}} : !q.tensor<96x64xi8, group<32>, f16, layout = gguf>) access [indexed]
 //       KERNEL:     kernel.round
-//       KERNEL:   kernel.gemm "cpu.gguf_gemm" {{.*}} module = "a.qkv_proj"
-//       KERNEL:   kernel.gemm "cpu.gguf_gemm" {{.*}} module = "a.gate_proj"
+//       KERNEL:   kernel.gemm "cpu.tiled_gemm" {{.*}} module = "a.qkv_proj"
+//       KERNEL:   kernel.gemm "cpu.tiled_gemm" {{.*}} module = "a.gate_proj"
 //       KERNEL:   kernel.gemm "cpu.gemm" {{.*}} module = "a.up_proj"
 //       KERNEL:   kernel.gemm "cpu.gguf_gemm" {{.*}} module = "lm_head"
 module attributes {model.settings = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 1, max_step_tokens = 64, activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>} {

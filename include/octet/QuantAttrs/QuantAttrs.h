@@ -51,8 +51,19 @@ q::MethodAttr toAttr(const ResolvedModule &method, mlir::MLIRContext *context);
 /// \param contract  gives `ue8m0`, which the method does not have; may be null.
 ResolvedModule toResolved(q::MethodAttr method, q::ContractAttr contract);
 
-/// Scales of a contract are F32 for every method built here.
+/// Scales of a contract are F32, or f8E8M0FNU where it takes exponents.
 q::ContractAttr toAttr(const Contract &contract, mlir::MLIRContext *context);
+
+/// Codes of the format share words: AWQ, GPTQ, pack-quantized, MXFP4, NVFP4.
+bool sharesWords(const WeightFormat &format);
+
+/// The type of a weight [n, k] of such a format, as it is stored.
+/// \param experts  matrices in one tensor, 0: it is one matrix.
+q::TensorType toWordType(const ResolvedModule &method, int64_t n, int64_t k,
+                         int64_t experts, mlir::MLIRContext *context);
+
+/// The contract of a weight that q.repack brings into tiles (B4).
+q::ContractAttr toTiledContract(q::TensorType stored);
 
 } // namespace octet
 

@@ -297,12 +297,11 @@ struct ContractQuery {
   /// `--scale-format keep`: no contract that asks for other scales than the
   /// stored ones (W11).
   bool keepScales = false;
-  /// Describe: contracts whose loading rewrite is not built are given too.
-  Purpose purpose = Purpose::Compile;
 };
+/// A fused per-tensor matrix of FP8 has one scale there, the largest (B3, W8).
+bool takesLargestScale(const Target &numerics);
 /// \param numerics  the target whose contracts are followed.
-/// \returns an input error for a contract that needs a loading rewrite which is
-/// not built.
+/// \returns an input error where the target has no kernel (B6).
 Result<Contract> contractFor(const ResolvedModule &method,
                              const Target &numerics, const ContractQuery &query,
                              std::string_view module);

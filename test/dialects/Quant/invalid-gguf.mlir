@@ -30,12 +30,12 @@ func.func private @w1_fp8_group(!q.tensor<64x64xf8E4M3FN, group<32>, f16, layout
 
 // -----
 
-// expected-error @+1 {{i4 codes without a layout, which says how two of them share a byte; expected layout = gguf [W1]}}
+// expected-error @+1 {{i4 codes without a layout, which says how two of them share a byte; expected layout = gguf, packed, packed_k, awq or tiled [W1]}}
 func.func private @w1_no_layout(!q.tensor<64x64xi4, group<32>, f16>)
 
 // -----
 
-// expected-error @+1 {{group granularity without a layout, expected layout = gguf [W1]}}
+// expected-error @+1 {{group granularity without a layout, expected layout = gguf, packed, packed_k, awq or tiled [W1]}}
 func.func private @w1_group_plain(!q.tensor<64x64xi8, group<32>, f16>)
 
 // -----
@@ -50,17 +50,17 @@ func.func private @w1_no_group(!q.tensor<64x64xi8, group<0>, f16, layout = gguf>
 
 // -----
 
-// expected-error @+1 {{unknown layout 'awq', expected gguf}}
-func.func private @layout(!q.tensor<64x64xi4, group<32>, f16, layout = awq>)
+// expected-error @+1 {{unknown layout 'marlin', expected gguf, column_major_scales, ue8m0_packed, weight_only, packed, packed_k, awq or tiled}}
+func.func private @layout(!q.tensor<64x64xi4, group<32>, f16, layout = marlin>)
 
 // -----
 
-// expected-error @+1 {{unknown 'zero_points', expected minimums, shards = [...], layout = gguf, in that order}}
-func.func private @field(!q.tensor<64x64xi4, group<32>, f16, zero_points>)
+// expected-error @+1 {{unknown 'zeros', expected minimums, zero_points or zero_points_minus_one, global = NAME, act_order, shards = [...], layout = NAME, in that order}}
+func.func private @field(!q.tensor<64x64xi4, group<32>, f16, zeros>)
 
 // -----
 
-// expected-error @+1 {{misplaced 'minimums', expected minimums, shards = [...], layout = gguf, in that order}}
+// expected-error @+1 {{misplaced 'minimums', expected minimums, zero_points or zero_points_minus_one, global = NAME, act_order, shards = [...], layout = NAME, in that order}}
 func.func private @order(!q.tensor<64x64xi4, group<32>, f16, layout = gguf, minimums>)
 
 // -----
