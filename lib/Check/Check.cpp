@@ -216,7 +216,6 @@ static bool decide(CheckContext &context, const Checkpoint &checkpoint) {
   decide.query.requantMax = options.requantMax;
   decide.query.keepScales = options.keepScales;
   decide.query.mxfp8As = options.mxfp8As;
-  decide.query.purpose = Purpose::Describe;
   decide.unfuseMixed = options.unfuseMixed;
   decide.drafts = options.mtp;
   decide.collectErrors = true;

@@ -21,6 +21,10 @@ import struct
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import formats4  # noqa: E402
+import formats8  # noqa: E402
+
 ARCHITECTURES = {
     "llama": "LlamaForCausalLM",
     "mistral": "MistralForCausalLM",
@@ -28,8 +32,10 @@ ARCHITECTURES = {
     "qwen3": "Qwen3ForCausalLM",
 }
 FORMATS = ["bf16", "f16", "fp8-block", "fp8-tensor-static",
-           "fp8-tensor-dynamic", "ct-static", "ct-channel", "ct-token-tensor"]
-WIDTH = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1}
+           "fp8-tensor-dynamic", "ct-static", "ct-channel", "ct-token-tensor",
+           *formats8.FORMATS, *formats4.FORMATS]
+WIDTH = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "F8_E5M2": 1,
+         "F8_E4M3FNUZ": 1, "I8": 1, "U8": 1, "I32": 4, "I64": 8}
 
 
 # ---- numbers ---------------------------------------------------------------
@@ -130,6 +136,10 @@ def rope_scaling(o):
 def quantization_config(o):
     """The `quantization_config` object of the format, or None."""
     ignored = [*([] if o.quantized_head else ["lm_head"]), *o.ignore]
+    if o.format in formats8.FORMATS:
+        return formats8.quantization_config(o, ignored)
+    if o.format in formats4.FORMATS:
+        return formats4.quantization_config(o, ignored)
     if o.format.startswith("fp8"):
         config = {"quant_method": "fp8", "fmt": "e4m3",
                   "activation_scheme":
@@ -203,6 +213,13 @@ class Maker:
         self.o, self.rng = options, random.Random(options.seed)
         self.plain = "F16" if options.format == "f16" else "BF16"
         self.tensors = {}  # name -> (dtype, shape, bytes)
+        self.normal, self.encode_e4m3 = NORMAL, encode_e4m3
+        self.encode = encode
+
+    @staticmethod
+    def log2(value):
+        """The nearest exponent of a scale."""
+        return round(math.log2(value))
 
     def add(self, name, dtype, shape, data):
         assert len(data) == math.prod(shape) * WIDTH[dtype], name
@@ -240,6 +257,12 @@ class Maker:
         size = gain / math.sqrt(columns)
         if form in ("bf16", "f16") or path in o.ignore:
             self.matrix(path + ".weight", rows, columns, size)
+            return
+        if form in formats8.FORMATS:
+            formats8.add_linear(self, path, rows, columns, input_size, size)
+            return
+        if form in formats4.FORMATS:
+            formats4.add_linear(self, path, rows, columns, size)
             return
         code_size = 100.0  # a block's largest code is then about 288
         self.add(path + ".weight", "F8_E4M3", [rows, columns],

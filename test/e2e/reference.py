@@ -158,7 +158,12 @@ class Linear:
 # ---- the checkpoint --------------------------------------------------------
 
 class Checkpoint:
-    def __init__(self, folder, activation_quant=True, quantization=None):
+    """`numerics`, `requant_max`, `keep_scales` and `mxfp8_as` are what the flags
+    of `octet compile` are called; reference8.py reads them."""
+
+    def __init__(self, folder, activation_quant=True, quantization=None, *,
+                 numerics="cpu", requant_max=False, keep_scales=False,
+                 mxfp8_as=None):
         folder = Path(folder)
         self.config = json.loads((folder / "config.json").read_text())
         self.tensors = {}
@@ -167,6 +172,8 @@ class Checkpoint:
         self.quant = self.config.get("quantization_config") or {}
         self.activation_quant = activation_quant
         self.quantize_weights = quantization == "fp8" and not self.quant
+        self.numerics, self.requant_max = numerics, requant_max
+        self.keep_scales, self.mxfp8_as = keep_scales, mxfp8_as
 
     def values(self, name):
         dtype, _, data = self.tensors[name]
@@ -187,9 +194,15 @@ class Checkpoint:
     def linear(self, path, shards):
         """The linear at `path`; `shards` are the paths that share its input
         in a fused module, whose static scales are joined by maximum (W9)."""
-        weight = self.rows(path + ".weight")
         bias = (self.values(path + ".bias")
                 if path + ".bias" in self.tensors else None)
+        import reference4
+        if reference4.codes_name(path, self.tensors):
+            return reference4.read_linear(self, path, bias)
+        if self.is_of_reference8(path):
+            import reference8
+            return reference8.read_linear(self, path, shards, bias)
+        weight = self.rows(path + ".weight")
         if self.tensors[path + ".weight"][0] != "F8_E4M3":
             if self.quantize_weights:
                 return self.per_channel(weight, bias)
@@ -222,6 +235,15 @@ class Checkpoint:
         scale = max(self.scalar(s + ".input_scale") for s in shards
                     if s + ".input_scale" in self.tensors)
         return Linear(weight, bias, "static", scale=scale)
+
+    def is_of_reference8(self, path):
+        """A format or a rewrite that is not read here."""
+        dtype = self.tensors[path + ".weight"][0]
+        if dtype in ("BF16", "F16", "F32"):
+            return self.quantize_weights and self.requant_max
+        method = self.quant.get("quant_method")
+        return (self.numerics != "cpu" or self.requant_max or dtype != "F8_E4M3"
+                or method not in ("fp8", "compressed-tensors"))
 
     def per_channel(self, weight, bias):
         """W10: an unquantised weight to E4M3 with a scale for each row."""
@@ -301,8 +323,9 @@ def rope_frequencies(config, dim):
 
 
 class Model:
-    def __init__(self, folder, activation_quant=True, quantization=None):
-        ckpt = Checkpoint(folder, activation_quant, quantization)
+    def __init__(self, folder, activation_quant=True, quantization=None,
+                 **flags):
+        ckpt = Checkpoint(folder, activation_quant, quantization, **flags)
         c = self.config = ckpt.config
         self.heads = c["num_attention_heads"]
         self.kv_heads = c.get("num_key_value_heads") or self.heads
@@ -319,7 +342,7 @@ class Model:
     def read_head(self, ckpt):
         if self.config.get("tie_word_embeddings"):
             return Linear(self.embed)
-        if ckpt.tensors["lm_head.weight"][0] != "F8_E4M3":
+        if ckpt.tensors["lm_head.weight"][0] in ("BF16", "F16", "F32"):
             return Linear(ckpt.rows("lm_head.weight"))  # also where W10 holds
         return ckpt.linear("lm_head", ["lm_head"])
 

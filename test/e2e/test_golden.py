@@ -14,7 +14,7 @@ from pathlib import Path
 from octet_test import BIN, SHARED
 
 CASES = ["llama-bf16", "llama-fp8-static", "llama-fp8-ct-static",
-         "llama-fp8-ct-channel", "qwen3-fp8-block", "qwen3-fp8-block-partial"]
+         "llama-fp8-ct-channel", "llama-mxfp8", "qwen3-fp8-block", "qwen3-fp8-block-partial"]
 
 
 def main():

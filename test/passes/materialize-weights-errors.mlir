@@ -68,24 +68,6 @@ func.func @w7_no_rewrite(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
 
 // -----
 
-func.func @w8_one_scale_for_two_shards(%x: tensor<?x32xbf16>) -> tensor<?x64xbf16> {
-  %w = model.weight ["a.gate_proj", "a.up_proj"] "weight" stored [#q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>}, "">, #q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>}, "">] : !q.tensor<64x32xf8E4M3FN, per_tensor, f32, shards = [32, 32]>
-  // expected-error @+1 {{a.gate_up_proj: 2 shards have a scale each, the contract has one; one scale for all needs the weights requantised, which this version does not do [W8]}}
-  %y = model.linear %x, %w {module = "a.gate_up_proj", contract = #q.contract<weight = per_tensor, scale = f32, activation = per_token>, method = #q.method<"fp8", weight = per_tensor, scale = f32, activation = dynamic>} : tensor<?x32xbf16>, !q.tensor<64x32xf8E4M3FN, per_tensor, f32, shards = [32, 32]> -> tensor<?x64xbf16>
-  return %y : tensor<?x64xbf16>
-}
-
-// -----
-
-func.func @w10_not_per_channel(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
-  %w = model.weight ["a"] "weight" stored [#q.stored<{weight = tensor<32x32xbf16>}, "">] : tensor<32x32xbf16>
-  // expected-error @+1 {{a: is stored as tensor<32x32xbf16> and would be quantised to #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>> while it loads; that is done per output channel [W10]}}
-  %y = model.linear %x, %w {module = "a", contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>, method = #q.method<"fp8", weight = block<128x128>, scale = f32, activation = dynamic>} : tensor<?x32xbf16>, tensor<32x32xbf16> -> tensor<?x32xbf16>
-  return %y : tensor<?x32xbf16>
-}
-
-// -----
-
 // What a static scheme reads has to be there, for lm_head too.
 func.func @w2_static_lm_head(%x: tensor<?x32xbf16>) -> tensor<?x32xf32> {
   %w = model.weight ["lm_head"] "weight" stored [#q.stored<{weight = tensor<32x32xf8E4M3FN>, weight_scale = tensor<f32>}, "">] : !q.tensor<32x32xf8E4M3FN, per_tensor, f32>

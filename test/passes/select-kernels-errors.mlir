@@ -5,21 +5,19 @@
 func.func @c11_no_kernel(%t: !q.tensor<?x256xf8E4M3FN, per_token, f32>, %x: tensor<?x256xbf16>, %b: !model.batch) {
   %v = q.weight @v : !q.tensor<64x256xf8E5M2, per_channel, f32>
   %u = q.weight @u : !q.tensor<64x256xf8E4M3FN, per_channel, bf16>
-  // expected-error @+7 {{model.layers.0.k_proj: no kernel of the CPU multiplies '!q.tensor<?x256xf8E4M3FN, per_token, f32>' by '!q.tensor<64x256xf8E5M2, per_channel, f32>' [C11]}}
-  // expected-note @+6 {{cpu.fp8_block_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
-  // expected-note @+5 {{cpu.fp8_channel_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
-  // expected-note @+4 {{cpu.fp8_tensor_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
-  // expected-note @+3 {{cpu.gguf_gemm: it needs a weight in layout gguf, this one is}}
-  // expected-note @+2 {{cpu.fp8_weight_only_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
-  // expected-note @+1 {{cpu.gemm: it reads plain operands, these are !q.tensor<?x256xf8E4M3FN, per_token, f32> and !q.tensor<64x256xf8E5M2, per_channel, f32>}}
-  %z = model.linear %t, %v {contract = #q.contract<weight = per_channel, scale = f32, activation = per_token>, module = "model.layers.0.k_proj"} : !q.tensor<?x256xf8E4M3FN, per_token, f32>, !q.tensor<64x256xf8E5M2, per_channel, f32> -> tensor<?x64xbf16>
-  // expected-error @+7 {{model.layers.0.q_proj: no kernel of the CPU multiplies}}
-  // expected-note @+6 {{cpu.fp8_block_gemm: its scales must be f32, these are bf16}}
-  // expected-note @+5 {{cpu.fp8_channel_gemm: its scales must be f32, these are bf16}}
-  // expected-note @+4 {{cpu.fp8_tensor_gemm: its scales must be f32, these are bf16}}
-  // expected-note @+3 {{cpu.gguf_gemm: it needs a weight in layout gguf, this one is}}
-  // expected-note @+2 {{cpu.fp8_weight_only_gemm: its scales must be f32, these are bf16}}
-  // expected-note @+1 {{cpu.gemm: it reads plain operands}}
+  // expected-error @+6 {{model.layers.0.k_proj: no kernel of the CPU multiplies !q.tensor<?x256xf8E4M3FN, per_token, f32> by !q.tensor<64x256xf8E5M2, per_channel, f32> [C11]}}
+  // expected-note @+5 {{cpu.mxfp8_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
+  // expected-note @+4 {{cpu.fp8_block_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
+  // expected-note @+3 {{cpu.fp8_channel_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
+  // expected-note @+2 {{cpu.fp8_tensor_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
+  // expected-note @+1 {{cpu.fp8_weight_only_gemm: its weight must be f8E4M3FN, this one is f8E5M2}}
+  %z = model.linear %t, %v {contract = #q.contract<weight = per_channel, codes = f8E5M2, scale = f32, activation = per_token>, module = "model.layers.0.k_proj"} : !q.tensor<?x256xf8E4M3FN, per_token, f32>, !q.tensor<64x256xf8E5M2, per_channel, f32> -> tensor<?x64xbf16>
+  // expected-error @+6 {{model.layers.0.q_proj: no kernel of the CPU multiplies}}
+  // expected-note @+5 {{cpu.mxfp8_gemm: its scales must be f32 or f8E8M0FNU, these are bf16}}
+  // expected-note @+4 {{cpu.fp8_block_gemm: its scales must be f32 or f8E8M0FNU, these are bf16}}
+  // expected-note @+3 {{cpu.fp8_channel_gemm: its scales must be f32 or f8E8M0FNU, these are bf16}}
+  // expected-note @+2 {{cpu.fp8_tensor_gemm: its scales must be f32 or f8E8M0FNU, these are bf16}}
+  // expected-note @+1 {{cpu.fp8_weight_only_gemm: its scales must be f32 or f8E8M0FNU, these are bf16}}
   %y = model.linear %x, %u {contract = #q.contract<weight = per_channel, scale = bf16, activation = none>, module = "model.layers.0.q_proj"} : tensor<?x256xbf16>, !q.tensor<64x256xf8E4M3FN, per_channel, bf16> -> tensor<?x64xbf16>
   return
 }
@@ -30,13 +28,12 @@ q.slot @v[1] : !q.tensor<64x256xf8E5M2, per_channel, f32>
 
 func.func @w5b_too_many_shards(%x: tensor<?x64xbf16>, %b: !model.batch) {
   %w = q.weight @w : !q.tensor<160x64xf8E4M3FN, per_channel, f32, shards = [32, 32, 32, 32, 32]>
-  // expected-error @+7 {{a.b: no kernel of the CPU}}
-  // expected-note @+6 {{cpu.fp8_block_gemm: it joins at most 4 shards, this weight has 5}}
-  // expected-note @+5 {{cpu.fp8_channel_gemm: it joins at most 4 shards, this weight has 5}}
-  // expected-note @+4 {{cpu.fp8_tensor_gemm: it joins at most 4 shards, this weight has 5}}
-  // expected-note @+3 {{cpu.gguf_gemm: it needs a weight in layout gguf, this one is}}
-  // expected-note @+2 {{cpu.fp8_weight_only_gemm: it joins at most 4 shards, this weight has 5}}
-  // expected-note @+1 {{cpu.gemm: it reads plain operands}}
+  // expected-error @+6 {{a.b: no kernel of the CPU}}
+  // expected-note @+5 {{cpu.mxfp8_gemm: it joins at most 4 shards, this weight has 5}}
+  // expected-note @+4 {{cpu.fp8_block_gemm: it joins at most 4 shards, this weight has 5}}
+  // expected-note @+3 {{cpu.fp8_channel_gemm: it joins at most 4 shards, this weight has 5}}
+  // expected-note @+2 {{cpu.fp8_tensor_gemm: it joins at most 4 shards, this weight has 5}}
+  // expected-note @+1 {{cpu.fp8_weight_only_gemm: it joins at most 4 shards, this weight has 5}}
   %y = model.linear %x, %w {contract = #q.contract<weight = per_channel, scale = f32, activation = none>, module = "a.b"} : tensor<?x64xbf16>, !q.tensor<160x64xf8E4M3FN, per_channel, f32, shards = [32, 32, 32, 32, 32]> -> tensor<?x160xbf16>
   return
 }

@@ -19,9 +19,9 @@ static constexpr std::array kRules = {
          "Three FP8 formats share a name and differ in what a byte means; a "
          "weight read in the wrong one is off by two or is NaN, and the model "
          "still runs. One format in compute leaves one place to convert.",
-         "config.json: quantization_config.fmt is 'e5m2'\n"
-         "error: config.json: quantization_config.fmt: is 'e5m2', only 'e4m3' "
-         "is used in compute [N1]",
+         "config.json: quantization_config.fmt is 'e3m4'\n"
+         "error: config.json: quantization_config.fmt: is 'e3m4', expected "
+         "'e4m3' or 'e5m2' [N1]",
          "Store the weights in E4M3. E4M3FNUZ and E5M2 weights are a matter of "
          "loading (N8)."},
     Rule{
@@ -118,11 +118,11 @@ static constexpr std::array kRules = {
          "E5M2 is requantised at its own granularity.",
          "The two E4M3 formats have exponent biases of 7 and 8: the same byte "
          "is half as much. Checkpoints of ROCm exporters hold FNUZ.",
-         "weight is F8_E5M2 [128, 128]\n"
-         "error: a.b: weight is F8_E5M2 [128, 128], whose conversion is not "
-         "built yet; F8_E4M3 runs [N8]",
-         "Export in F8_E4M3, or dequantise and run 'octet quantize CKPT -o DIR "
-         "--to fp8-channel'."},
+         "0x80 in an F8_E4M3FNUZ weight\n"
+         "error: model.safetensors: tensor 'a.b.weight': element [3, 17] is "
+         "0x80, which is no finite number in its format; the codes of a weight "
+         "are finite [N8]",
+         "Export the tensor again: such a code has no value in any format."},
     Rule{"N9", "Fusion changes no number",
          "A value that the unfused program rounds to the activation dtype (the "
          "output of a norm, a residual sum, the results before and after "

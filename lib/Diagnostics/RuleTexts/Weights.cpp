@@ -142,10 +142,10 @@ static constexpr std::array kRules = {
          "still hold the sentinel and nothing is requantised.",
          "Lossy: codes of the shard with the small scale lose bits. Only where "
          "the kernel leaves no choice; the ledger shows the error.",
-         "octet compile CKPT --requant-max, or --target sm_120f\n"
-         "error: a.gate_up_proj: one scale for the fused matrix needs its "
-         "shards requantised, which is not built yet; the contracts of cpu, "
-         "sm_89 and sm_90a keep a scale a shard [W8]",
+         "octet compile CKPT --requant-max, or --numerics sm_120f: gate with "
+         "scale 0.02 and up with 0.03 become codes below 0.03.\n"
+         "error: a.gate_up_proj: 2 shards of i8 have a scale each, the "
+         "contract has one; only FP8 is requantised [W8]",
          "Without --requant-max every target but sm_120 keeps the shards' "
          "scales."},
     Rule{"W9", "A fused module's input scale is the largest of its shards",
@@ -176,10 +176,10 @@ static constexpr std::array kRules = {
          "--scale-format keep refuses that contract and takes the next kernel.",
          "The block-scaled instructions of sm_100 read exponents. The rewrite "
          "is lossy, so it is visible and can be refused.",
-         "octet compile CKPT --numerics sm_100f\n"
-         "error: a.b: the block contract of sm_100f takes power-of-two scales "
-         "only, and their rewrite is not built yet; --numerics cpu or sm_90a "
-         "[W11]",
+         "octet compile CKPT --numerics sm_100f: a block with scale 0.011 and "
+         "largest code 448 gets 2^-6.\n"
+         "error: a.b: stores scales in f32, the contract's are f8E8M0FNU; only "
+         "widening to f32 is exact [W11]",
          "--scale-format keep; a checkpoint with scale_fmt ue8m0, whose scales "
          "are powers of two."},
     Rule{"W12", "MLA absorption splits kv_b_proj by heads, after dequantising",
