@@ -240,7 +240,8 @@ VariantTable octet::chooseCudaVariants(const Product &product,
   // tiles, occupy them.
   int64_t splits = 1;
   while (splits < kMostSplits && k % (kTileK * splits * 2) == 0 &&
-         cdiv(n, kTileN) * splits * 2 <= countMultiprocessors(target.capability))
+         cdiv(n, kTileN) * splits * 2 <=
+             countMultiprocessors(target.capability))
     splits *= 2;
   VariantTable table;
   auto add = [&](int64_t maxM, int64_t tile, int64_t parts) {
@@ -353,7 +354,10 @@ static KernelChoice chooseExperts(model::ExpertsOp op, const Target &target) {
   Type weight = op.getDown().getType(), input = op.getInput().getType();
   if (auto dispatched = dyn_cast<model::DispatchedType>(input))
     input = dispatched.getRows();
-  Product product{input, weight, op.getResult().getType(), Type(),
+  Product product{input,
+                  weight,
+                  op.getResult().getType(),
+                  Type(),
                   dyn_cast<q::TensorType>(input),
                   dyn_cast<q::TensorType>(weight)};
   q::ContractAttr contract = op.getContractAttr();

@@ -35,6 +35,7 @@
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/ShardCuts.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace octet {
 #define GEN_PASS_DEF_SHARD
@@ -50,6 +51,7 @@ namespace {
 struct Problem {
   Operation *op;
   std::string text;
+  std::string below = {}; ///< the matrix of an expert: ".down_proj"
 };
 
 /// W3, W3b and W3c for everything that the ranks would split. Changes nothing.
@@ -62,11 +64,12 @@ public:
   int64_t numChecked = 0;
 
 private:
-  void add(Operation *op, std::string text) {
+  void add(Operation *op, std::string text, std::string below = "") {
     if (!text.empty())
-      problems.push_back({op, std::move(text)});
+      problems.push_back({op, std::move(text), std::move(below)});
   }
   void checkHeads(Operation *op, int64_t heads, int64_t kvHeads);
+  bool hasBadHeads(model::LinearOp op) const;
   void checkLinear(model::LinearOp op);
   void checkLatent(model::MlaAttentionOp op);
   void checkExperts(model::ExpertsOp op);
@@ -80,13 +83,24 @@ private:
   int64_t kvHeads = 0;
   SplitModel model; ///< for what works for all of it
   std::vector<Problem> problems;
+  llvm::DenseSet<StringAttr> badAttentions;
 };
 
 } // namespace
 
 void SplitChecker::checkHeads(Operation *op, int64_t heads, int64_t kvHeads) {
   model.heads.push_back({heads, kvHeads});
-  add(op, describeHeads(heads, kvHeads, ranks.tp));
+  std::string problem = describeHeads(heads, kvHeads, ranks.tp);
+  if (!problem.empty())
+    badAttentions.insert(op->getAttrOfType<StringAttr>("module"));
+  add(op, std::move(problem));
+}
+
+/// A projection of heads that do not split, which is said once.
+bool SplitChecker::hasBadHeads(model::LinearOp op) const {
+  StringRef name = op.getModule();
+  return badAttentions.contains(
+      StringAttr::get(op.getContext(), name.take_front(name.rfind('.'))));
 }
 
 /// The dimensions to check; `whole` keeps what they are without padding.
@@ -131,7 +145,7 @@ void SplitChecker::checkWeight(Operation *op, Value weight) {
 void SplitChecker::checkLinear(model::LinearOp op) {
   ++numChecked;
   SmallVector<WeightCut> cuts = getCuts(op, ranks.tp, kvHeads);
-  if (cuts.empty() || ranks.tp == 1)
+  if (cuts.empty() || ranks.tp == 1 || hasBadHeads(op))
     return;
   std::string problem = describeSplit(collect(cuts, model.linears), ranks.tp);
   auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
@@ -171,15 +185,21 @@ void SplitChecker::checkExperts(model::ExpertsOp op) {
   if (!cuts.known)
     return add(op, "stores codes whose sides are not known, so they cannot be "
                    "split; tp=1 works [W3]");
-  // Gate and up, then down: each says its own module.
-  SmallVector<WeightCut> all;
+  SmallVector<WeightCut> gateUp, all;
   for (const auto &list : cuts.gateUp)
+    llvm::append_range(gateUp, list);
+  size_t before = problems.size();
+  for (auto [list, name] :
+       {std::pair<ArrayRef<WeightCut>, const char *>(gateUp, ".gate_up_proj"),
+        {cuts.down, ".down_proj"}}) {
+    add(op,
+        describeExpertSplit(collect(list, model.experts), ranks,
+                            op.getExperts()),
+        name);
     llvm::append_range(all, list);
-  all.push_back(cuts.down);
-  problem =
-      describeExpertSplit(collect(all, model.experts), ranks, op.getExperts());
-  if (!problem.empty())
-    return add(op, std::move(problem));
+  }
+  if (problems.size() > before)
+    return;
   for (Value weight : op.getGateUp())
     checkWeight(op, weight);
   checkWeight(op, op.getDown());
@@ -192,11 +212,10 @@ void SplitChecker::check(ModuleOp module) {
     kvHeads = op.getKvHeads();
     checkHeads(op, op.getQHeads(), op.getKvHeads());
   });
+  module.walk([&](model::MlaAttentionOp op) { checkLatent(op); });
   module.walk([&](Operation *op) {
     if (auto linear = dyn_cast<model::LinearOp>(op))
       checkLinear(linear);
-    else if (auto latent = dyn_cast<model::MlaAttentionOp>(op))
-      checkLatent(latent);
     else if (auto experts = dyn_cast<model::ExpertsOp>(op))
       checkExperts(experts);
     else if (auto head = dyn_cast<model::LmHeadOp>(op))
@@ -210,7 +229,8 @@ void SplitChecker::check(ModuleOp module) {
 LogicalResult SplitChecker::report(ModuleOp module) {
   for (const Problem &problem : problems) {
     InFlightDiagnostic diag = problem.op->emitError()
-                              << nameModule(problem.op) << ": " << problem.text;
+                              << nameModule(problem.op) << problem.below << ": "
+                              << problem.text;
     noteOtherLayers(*diag.getUnderlyingDiagnostic(), findLayerOf(problem.op));
     if (&problem == &problems.back())
       diag.attachNote(module.getLoc()) << describeWholeModel(model, ranks);
