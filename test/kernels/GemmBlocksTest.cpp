@@ -24,9 +24,7 @@ struct Format {
   int32_t type;
   Packing packing;
 };
-constexpr Format kFormats[] = {{OCTET_Q8_0, Packing::Q8_0},
-                               {OCTET_Q4_0, Packing::Q4_0},
-                               {OCTET_Q4_1, Packing::Q4_1}};
+constexpr Format kFormats[] = {{OCTET_Q8_0, Packing::Q8_0}};
 
 /// Rows of blocks that end where a page ends that may not be read, so that a
 /// byte read behind them is a crash; their values are lib/Checkpoint's.

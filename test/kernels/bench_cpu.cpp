@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/CpuBackend.h"
+#include "runtime/cpu/Grouped.h"
 #include "runtime/cpu/Level.h"
 
 #include <benchmark/benchmark.h>
@@ -114,8 +115,7 @@ struct Product {
             fp8            ? OCTET_E4M3
             : kind == BF16 ? OCTET_BF16
             : kind == Q8_0 ? OCTET_Q8_0
-            : kind == Q4_0 ? OCTET_Q4_0
-                           : OCTET_Q4_1,
+                           : OCTET_TILES,
             OCTET_BF16,
             -1,
             kind == Block ? OCTET_SCALE_BLOCK
@@ -128,8 +128,18 @@ struct Product {
     wScale.assign(n * blocks, 0.5f);
     x.assign(m * k * (fp8 ? 1 : 2), 0x38);
     y.assign(m * n, 0);
-    constexpr int64_t kBlockBytes[] = {64, 32, 32, 34, 18, 20};
-    weightBytes = n * k / 32 * kBlockBytes[kind];
+    constexpr int64_t kBlockBytes[] = {64, 32, 32, 34};
+    if (kind < Q4_0) {
+      weightBytes = n * k / 32 * kBlockBytes[kind];
+      return;
+    }
+    desc.groups.size = 32;
+    desc.groups.bits = 4;
+    desc.groups.code = kind == Q4_0 ? OCTET_CODE_BIASED : OCTET_CODE_UNSIGNED;
+    desc.groups.scale_type = OCTET_F16;
+    desc.groups.offset =
+        kind == Q4_0 ? OCTET_OFFSET_NONE : OCTET_OFFSET_MINIMUMS;
+    weightBytes = rt::tileLayoutOf(desc.groups, k).bytes(n);
   }
   void run(rt::ThreadPool &pool, int64_t turn) {
     const int64_t copies = cached ? 1 : kBufferBytes / weightBytes;

@@ -22,8 +22,7 @@
 //   Dot   operands exact in BF16 (BF16 or E4M3), VDPBF16PS, at level bf16 only; lane l takes the
 //         pair 2 l, 2 l + 1 of step s. E4M3 weights come in the order that their look-up leaves
 //         them (kPermuted); x is packed in the order of w. The instruction reads subnormal BF16 as
-//         zero. Blocks (Blocks.h) become BF16 on the way; 4-bit ones come in an order of their own
-//         too (kHalvesApart).
+//         zero. Blocks (Blocks.h) become BF16 on the way.
 //
 // At level amx, products of BF16 and E4M3 have another order (Amx.cpp).
 //
@@ -171,8 +170,6 @@ struct DotFamily {
       permuteChunk(out);
     if constexpr (!kPermuted<W> && kPermuted<T>)
       unpermuteChunk(out);
-    if constexpr (kHalvesApart<W> && !kHalvesApart<T>)
-      setHalvesApart(out);
   }
 };
 

@@ -14,7 +14,7 @@
 //   x         [m, k]            F32, BF16, F16, E4M3   k           its element
 //   w         parts [rows, k]   F32, BF16, F16, E4M3,  k           its element
 //                               I8
-//                               Q8_0, Q4_0, Q4_1       k           1; 32 divides k (Blocks.h)
+//                               Q8_0                   k           1; 32 divides k (Blocks.h)
 //   y         [m, n]            F32, BF16, F16         n           its element
 //   scales    see abi.h         F32; of w also E8M0                its element
 //
@@ -429,10 +429,6 @@ void gemm(ThreadPool &pool, const octet_gemm_desc &desc, int64_t m, const void *
     return runInt8(pool, problem);
   case OCTET_Q8_0:
     return runBlocks<Q8_0>(pool, problem);
-  case OCTET_Q4_0:
-    return runBlocks<Q4_0>(pool, problem);
-  case OCTET_Q4_1:
-    return runBlocks<Q4_1>(pool, problem);
   }
 }
 

@@ -165,18 +165,51 @@ OCTET_INLINE VF groupScales(int32_t type, const uint8_t *group, int t) {
   }
 }
 
-/// total += what a group adds. `sum` is that of x over the group.
-OCTET_INLINE VF addGroup(const octet_groups &groups, const uint8_t *group, int t, VF part,
-                         float sum, VF total) {
-  const VF scale = groupScales(groups.scale_type, group, t);
-  if (groups.offset == OCTET_OFFSET_NONE)
-    return fma(part, scale, total);
-  const uint8_t *offsets = group + TileLayout::kRows * (groups.scale_type == OCTET_F32 ? 4 : 2);
-  if (groups.offset == OCTET_OFFSET_MINIMUMS)
-    return fma(splat(sum), widen(reinterpret_cast<const F16 *>(offsets + 32 * t)),
-               fma(part, scale, total));
-  const VF zero = __builtin_convertvector(load<VB16>(offsets + 16 * t), VF);
-  return fma(fma(splat(-sum), zero, part), scale, total);
+/// total[i][t] += what a group adds to rows 16 (first + t) .. of W. `sums` are those of x over the
+/// group, `stride` apart.
+template <int MR, int NT>
+OCTET_INLINE void addGroup(const octet_groups &groups, const uint8_t *group, int first,
+                           const VF (&part)[MR][NT], const float *sums, int64_t stride,
+                           VF (&total)[MR][NT]) {
+  const uint8_t *offsets = group + TileLayout::kRows * (groups.scale_type == OCTET_F32   ? 4
+                                                        : groups.scale_type == OCTET_F16 ? 2
+                                                                                         : 1);
+  VF scale[NT];
+#pragma GCC unroll 4
+  for (int t = 0; t < NT; ++t)
+    scale[t] = groupScales(groups.scale_type, group, first + t);
+  if (groups.offset == OCTET_OFFSET_ZEROS) {
+    VF zero[NT];
+#pragma GCC unroll 4
+    for (int t = 0; t < NT; ++t)
+      zero[t] = __builtin_convertvector(load<VB16>(offsets + 16 * (first + t)), VF);
+#pragma GCC unroll 8
+    for (int i = 0; i < MR; ++i) {
+      const VF sum = splat(-sums[i * stride]);
+#pragma GCC unroll 4
+      for (int t = 0; t < NT; ++t)
+        total[i][t] = fma(fma(sum, zero[t], part[i][t]), scale[t], total[i][t]);
+    }
+    return;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 4
+    for (int t = 0; t < NT; ++t)
+      total[i][t] = fma(part[i][t], scale[t], total[i][t]);
+  if (groups.offset != OCTET_OFFSET_MINIMUMS)
+    return;
+  VF minimum[NT];
+#pragma GCC unroll 4
+  for (int t = 0; t < NT; ++t)
+    minimum[t] = widen(reinterpret_cast<const F16 *>(offsets + 32 * (first + t)));
+#pragma GCC unroll 8
+  for (int i = 0; i < MR; ++i) {
+    const VF sum = splat(sums[i * stride]);
+#pragma GCC unroll 4
+    for (int t = 0; t < NT; ++t)
+      total[i][t] = fma(sum, minimum[t], total[i][t]);
+  }
 }
 
 /// Rows of x as a product reads them: units of all columns of each row, then the sums of groups.
@@ -242,12 +275,7 @@ OCTET_INLINE void tileRows(const TileFormat<F> &format, const uint8_t *tile, int
         }
       }
     }
-#pragma GCC unroll 4
-    for (int t = 0; t < NT; ++t)
-#pragma GCC unroll 4
-      for (int i = 0; i < MR; ++i)
-        total[i][t] = addGroup(format.groups, group, first + t, part[i][t],
-                               x.sums[i * x.sumStride + g], total[i][t]);
+    addGroup(format.groups, group, first, part, x.sums + g, x.sumStride, total);
     group = vector;
   }
   for (int i = 0; i < MR; ++i)
@@ -334,12 +362,7 @@ OCTET_INLINE void widenedRows(const TileFormat<F> &format, const uint8_t *tile, 
       }
     }
     const uint8_t *group = tile + layout.groupBegin(g);
-#pragma GCC unroll 8
-    for (int i = 0; i < MR; ++i)
-#pragma GCC unroll 4
-      for (int t = 0; t < NT; ++t)
-        total[i][t] = addGroup(format.groups, group, first + t, part[i][t],
-                               x.sums[i * x.sumStride + g], total[i][t]);
+    addGroup(format.groups, group, first, part, x.sums + g, x.sumStride, total);
   }
 #pragma GCC unroll 8
   for (int i = 0; i < MR; ++i)
