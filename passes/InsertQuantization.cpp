@@ -198,7 +198,12 @@ private:
     Rounding rounding = decideRounding(getContract(op), checkpointUe8m0);
     if (!rounding.granularity || isRounded(op))
       return;
-    Value input = op->getOperand(0);
+    // Codes move to the ranks, not what they are made of (P13).
+    OpOperand *place = &op->getOpOperand(0);
+    auto gather = place->get().getDefiningOp<model::GatherTokensOp>();
+    if (gather)
+      place = &gather.getInputMutable();
+    Value input = place->get();
     Value scale = rounding.isStatic ? getInputScale(op)[0].get() : Value();
     Value &value = rounded[RoundingKey(
         op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0,
@@ -206,7 +211,7 @@ private:
     if (value) {
       ++numShared;
     } else {
-      OpBuilder builder(op);
+      OpBuilder builder(place->getOwner());
       auto type = cast<RankedTensorType>(input.getType());
       auto result = q::TensorType::get(
           type.getShape(), rounding.codes, rounding.granularity,
@@ -215,7 +220,9 @@ private:
                                     rounding.ue8m0, rounding.bound);
       ++numQuantize;
     }
-    op->setOperand(0, value);
+    place->set(value);
+    if (gather)
+      gather.getResult().setType(value.getType());
     // The scale travels with the codes from here on.
     if (rounding.isStatic)
       getInputScale(op).clear();

@@ -150,10 +150,14 @@ void SplitChecker::checkLinear(model::LinearOp op) {
   std::string problem = describeSplit(collect(cuts, model.linears), ranks.tp);
   auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
   if (problem.empty() && type && type.getActOrder() &&
-      cuts[0].cut.side == q::Side::Cols)
-    problem = "its columns are in the order of act_order, and a rank's part "
-              "would read the scales of all groups, which loading does not "
-              "bring together yet; tp=1 would work [W3]";
+      type.getGranularity().isGroup() && cuts[0].cut.side == q::Side::Cols &&
+      type.getGranularity().getBlockK() % ranks.tp != 0)
+    problem = "its groups of " +
+              std::to_string(type.getGranularity().getBlockK()) +
+              " columns in act_order are not the same for each of tp=" +
+              std::to_string(ranks.tp) +
+              " ranks; a tp that divides them would "
+              "work [W3]";
   if (!problem.empty())
     return add(op, std::move(problem));
   checkWeight(op, op.getWeight());

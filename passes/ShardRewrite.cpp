@@ -134,10 +134,27 @@ void Sharder::rewriteColumns(model::LinearOp op, ArrayRef<WeightCut> cuts) {
   shardPaddings[op.getResult()] = padded;
 }
 
+/// Method and contract speak of the groups of the rank's weight, which
+/// act_order makes of fewer columns.
+static void followGroups(model::LinearOp op) {
+  auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
+  if (!type || !type.getActOrder())
+    return;
+  q::GranularityAttr groups = type.getGranularity();
+  if (q::MethodAttr method = op.getMethodAttr())
+    op.setMethodAttr(q::MethodAttr::get(op.getContext(), method.getName(),
+                                        groups, method.getScale(),
+                                        method.getActivation()));
+  if (q::ContractAttr contract = op.getContractAttr();
+      contract && contract.isQuantized())
+    op.setContractAttr(contract.withWeight(groups));
+}
+
 void Sharder::rewriteRows(model::LinearOp op, const WeightCut &cut) {
   MLIRContext *context = op.getContext();
   q::SliceAttr slice = makeSlice(context, cut.cut, all);
   setSlices(getWeightOp(op.getWeight()), {slice});
+  followGroups(op);
   // Added once, by the first rank (N6).
   if (Value bias = op.getBias())
     setSlices(getWeightOp(bias),

@@ -59,6 +59,9 @@ constexpr PolicyRule kPolicy[] = {
     {"model.indexer", "what chooses keys is rounded by its cache alone", "P9"},
     {"model.mla_attention", "attention reads q in the activation dtype", "P11"},
     {"model.all_reduce", "a sum over ranks is never in FP8", "P15"},
+    {"model.scatter_sum", "a sum over ranks is never in FP8", "P15"},
+    {"model.own_columns", "columns stay in their dtype", "P4"},
+    {"model.place_columns", "columns stay in their dtype", "P4"},
     {"model.all_gather", "logits are gathered as they are", "P16"},
     {"model.trace", "what is traced is in the activation dtype", "P2"},
     {"model.output", "the result is never quantised", "P16"},
@@ -265,7 +268,7 @@ LogicalResult checkQuantize(q::QuantizeOp op) {
   for (OpOperand &use : op.getResult().getUses()) {
     Operation *user = use.getOwner();
     if (isa<model::LinearOp, model::LmHeadOp, model::ExpertsOp,
-            model::DispatchOp>(user) &&
+            model::DispatchOp, model::GatherTokensOp>(user) &&
         use.getOperandNumber() == 0)
       continue;
     if (isa<q::DequantizeOp, q::UnpackOp>(user))

@@ -370,11 +370,15 @@ static Value emitSlices(OpBuilder &builder, Location loc, const PartPlan &part,
       builder.getInsertionBlock()->getParentOp()->getParentOfType<func::FuncOp>();
   if (!load)
     load = cast<func::FuncOp>(builder.getInsertionBlock()->getParentOp());
-  for (q::SliceAttr slice : part.slices)
-    value = q::SliceOp::create(
-        builder, loc,
-        q::withSideSize(value.getType(), slice.getSide(), slice.getSize()),
-        value, load.getArgument(0), slice);
+  for (q::SliceAttr slice : part.slices) {
+    Type type =
+        q::withSideSize(value.getType(), slice.getSide(), slice.getSize());
+    // All of it, as where KV heads stand on each rank (W3b).
+    if (type == value.getType() && slice.getFit() == q::Fit::Exact)
+      continue;
+    value = q::SliceOp::create(builder, loc, type, value, load.getArgument(0),
+                               slice);
+  }
   return value;
 }
 

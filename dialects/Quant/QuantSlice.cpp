@@ -33,20 +33,35 @@ int64_t octet::q::getSliceStep(Type type, Side side) {
   if (granularity.isBlock())
     step =
         side == Side::Rows ? granularity.getBlockN() : granularity.getBlockK();
-  else if (granularity.isGroup() && side == Side::Cols)
+  else if (granularity.isGroup() && side == Side::Cols &&
+           !quantized.getActOrder())
     step = granularity.getBlockK();
   // Words, and zero points that share words along N.
-  int64_t word = getCodesPerWord(quantized.getElementType());
   bool isInteger = isa<IntegerType>(quantized.getElementType());
-  bool wordsAlongN = quantized.getLayout() == Layout::Awq ||
-                     (quantized.isPacked() && isInteger &&
-                      quantized.getOffset() != Offset::None);
-  bool wordsAlongK =
-      quantized.isPacked() && quantized.getLayout() != Layout::Awq;
-  if ((side == Side::Rows && wordsAlongN) ||
-      (side == Side::Cols && wordsAlongK))
-    step = std::lcm(step, isInteger ? word : 2);
+  Layout layout = quantized.getLayout();
+  bool alongN = layout == Layout::Awq || layout == Layout::PackedK ||
+                (layout == Layout::Packed && isInteger &&
+                 quantized.getOffset() != Offset::None);
+  bool alongK = layout == Layout::Packed || layout == Layout::PackedK;
+  if (side == Side::Rows ? alongN : alongK)
+    step = std::lcm(
+        step, isInteger ? getCodesPerWord(quantized.getElementType()) : 2);
   return step;
+}
+
+/// With act_order a column's group is what the tensor of indices says, so a
+/// part of the columns has the scales of all groups: as many as before, of
+/// proportionally fewer columns. Null if they do not come out whole.
+static q::TensorType keepGroups(q::TensorType type, int64_t columns) {
+  GranularityAttr granularity = type.getGranularity();
+  std::optional<int64_t> all = checkedMul(granularity.getBlockK(), columns);
+  if (!type.getActOrder() || !granularity.isGroup())
+    return type;
+  if (!all || *all % type.getK() != 0)
+    return {};
+  return type.withGranularity(
+      GranularityAttr::get(type.getContext(), granularity.getKind(),
+                           granularity.getBlockN(), *all / type.getK()));
 }
 
 static unsigned getDimension(int64_t rank, Side side) {
@@ -79,8 +94,12 @@ Type octet::q::withSideSize(Type type, Side side, int64_t size) {
     sides[getDimension(shape.size(), side)] = size;
     return sides;
   };
-  if (auto quantized = dyn_cast<TensorType>(type))
+  if (auto quantized = dyn_cast<TensorType>(type)) {
+    if (side == Side::Cols)
+      if (q::TensorType grouped = keepGroups(quantized, size))
+        quantized = grouped;
     return quantized.withShape(resize(quantized.getShape()));
+  }
   auto plain = cast<RankedTensorType>(type);
   return plain.clone(resize(plain.getShape()));
 }
@@ -140,6 +159,11 @@ std::string octet::q::describeSlice(Type type, SliceAttr slice) {
       os << "a slice begins at a multiple of " << divisor << " " << what
          << ", not of the block (" << step << ")";
   }
+  auto quantized = dyn_cast<TensorType>(type);
+  if (text.empty() && quantized && side == Side::Cols &&
+      !keepGroups(quantized, size))
+    os << size << " columns of " << type << ", which are no whole part of its "
+       << "groups";
   if (!text.empty())
     os << " [" << rule << "]";
   return text;

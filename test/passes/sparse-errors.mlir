@@ -45,6 +45,7 @@ module attributes {
 // -----
 
 // Gate and up are split each on its own (W3, W5).
+// expected-note @+1 {{for the whole model tp=1 or 2 would work}}
 module attributes {
   model.settings = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 4, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>,
@@ -56,7 +57,8 @@ module attributes {
     %g = model.weight ["m.0.experts.{e}.gate_proj"] "weight" stored [#q.stored<{weight = tensor<256x256xf8E4M3FN>, weight_scale_inv = tensor<2x2xf32>}, "">] {experts = 8 : i64} : tensor<8x256x256xf8E4M3FN>
     %u = model.weight ["m.0.experts.{e}.up_proj"] "weight" stored [#q.stored<{weight = tensor<256x256xf8E4M3FN>, weight_scale_inv = tensor<2x2xf32>}, "">] {experts = 8 : i64} : tensor<8x256x256xf8E4M3FN>
     %d = model.weight ["m.0.experts.{e}.down_proj"] "weight" stored [#q.stored<{weight = tensor<256x256xf8E4M3FN>, weight_scale_inv = tensor<2x2xf32>}, "">] {experts = 8 : i64} : tensor<8x256x256xf8E4M3FN>
-    // expected-error @+1 {{m.0.experts: output dimension 256 over tp=4 is 64 per rank, not a multiple of the block (bn=128); tp=1 or 2 would work [W3]}}
+    // expected-error @+2 {{m.0.experts.gate_up_proj: output dimension 256 over tp=4 is 64 per rank, not a multiple of the block (bn=128); tp=1 or 2 would work, or ep=4, which keeps each expert whole [W3]}}
+    // expected-error @+1 {{m.0.experts.down_proj: input dimension 256 over tp=4 is 64 per rank, not a multiple of the block (bk=128); tp=1 or 2 would work, or ep=4, which keeps each expert whole [W3]}}
     %y = model.experts %x, %i, %s gate_up(%g, %u : tensor<8x256x256xf8E4M3FN>, tensor<8x256x256xf8E4M3FN>) down(%d : tensor<8x256x256xf8E4M3FN>)
       {experts = 8 : i64, gating = #model<gating swiglu>, module = "m.0.experts"} : tensor<?x256xbf16>, tensor<?x2xi32>, tensor<?x2xf32> -> tensor<?x256xbf16>
     model.output %y to %b : tensor<?x256xbf16>
@@ -68,6 +70,7 @@ module attributes {
 
 // Inside a group of ranks each expert is split tp / ep ways (W3c): 4 / 2 works for
 // what 4 ways do not, but the groups do not divide 9 experts.
+// expected-note @+1 {{no tp works for the whole model with ep=2}}
 module attributes {
   model.settings = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 4, ep = 2, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>,
@@ -79,7 +82,7 @@ module attributes {
     %g = model.weight ["m.0.experts.{e}.gate_proj"] "weight" stored [#q.stored<{weight = tensor<256x256xf8E4M3FN>, weight_scale_inv = tensor<2x2xf32>}, "">] {experts = 9 : i64} : tensor<9x256x256xf8E4M3FN>
     %u = model.weight ["m.0.experts.{e}.up_proj"] "weight" stored [#q.stored<{weight = tensor<256x256xf8E4M3FN>, weight_scale_inv = tensor<2x2xf32>}, "">] {experts = 9 : i64} : tensor<9x256x256xf8E4M3FN>
     %d = model.weight ["m.0.experts.{e}.down_proj"] "weight" stored [#q.stored<{weight = tensor<256x256xf8E4M3FN>, weight_scale_inv = tensor<2x2xf32>}, "">] {experts = 9 : i64} : tensor<9x256x256xf8E4M3FN>
-    // expected-error @+1 {{m.0.experts: 9 experts over ep=2 are not a whole number a group; ep=1, 3, 9 would work [W3c]}}
+    // expected-error @+1 {{m.0.experts: 9 experts over ep=2 is not a whole number per group; ep=1 would work [W3c]}}
     %y = model.experts %x, %i, %s gate_up(%g, %u : tensor<9x256x256xf8E4M3FN>, tensor<9x256x256xf8E4M3FN>) down(%d : tensor<9x256x256xf8E4M3FN>)
       {experts = 9 : i64, gating = #model<gating swiglu>, module = "m.0.experts"} : tensor<?x256xbf16>, tensor<?x2xi32>, tensor<?x2xf32> -> tensor<?x256xbf16>
     model.output %y to %b : tensor<?x256xbf16>
@@ -107,6 +110,7 @@ module attributes {
 // -----
 
 // Heads of latent attention (W3b).
+// expected-note @+1 {{for the whole model tp=1, 2 or 4 would work}}
 module attributes {
   model.settings = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 3, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>} {
