@@ -34,7 +34,7 @@ kernel::Domain octet::getRowDomain(Value value) {
 }
 
 Value octet::findBatch(func::FuncOp function) {
-  if (function.isExternal())
+  if (!function || function.isExternal())
     return {};
   for (BlockArgument argument : function.getArguments())
     if (isa<model::BatchType>(argument.getType()))

@@ -298,7 +298,10 @@ void SelectKernels::runOnOperation() {
   bool isGood = true;
   for (Operation *op : ops) {
     LogicalResult selected = success();
-    if (auto linear = dyn_cast<model::LinearOp>(op)) {
+    if (!findBatch(op->getParentOfType<func::FuncOp>()))
+      selected = op->emitOpError() << "computes rows of no batch; its function "
+                                      "takes a !model.batch";
+    else if (auto linear = dyn_cast<model::LinearOp>(op)) {
       selected =
           selectGemm(op, linear.getInput(), linear.getWeight(),
                      linear.getBias(), linear.getModule(), linear.getMethod());
