@@ -123,19 +123,21 @@ static constexpr std::array kRules = {
         "reuse the rows of the last full layer.",
         "A top-k is a decision: rounding moves its border, so where it rounds "
         "is fixed.",
-        "a tensor of an indexer in a layer that shares\n"
-        "warning: CKPT: 1 tensor is used by nothing: "
-        "'model.layers.3.self_attn.indexer.wk.weight' [W14]",
+        "head weights of an indexer that were quantised\n"
+        "error: model.layers.3.self_attn.indexer.weights_proj: its weight is "
+        "!q.tensor<64x7168xf8E4M3FN, per_channel, f32>; the head weights of an "
+        "indexer are never quantised [P9]",
         "--index-cache bf16 keeps keys unrounded."},
     Rule{"P10", "All ranks select the same rows",
          "Rank 0's top-k is broadcast to the ranks of a tensor-parallel group; "
          "this can be switched off. INT32.",
          "Ranks that attend to different rows add up parts of different "
          "answers.",
-         "two ranks whose logits differ in the last bit at the border of the "
-         "top-k.\n"
-         "No input breaks it.",
-         "None is needed."},
+         "an indexer at tp=8 whose choice is not broadcast\n"
+         "error: model.layers.3.self_attn.indexer: with tp=8 each rank reads "
+         "the keys that it chose itself; rank 0's choice is broadcast, or "
+         "--no-index-broadcast [P10]",
+         "--no-index-broadcast, where ranks compute bit for bit alike."},
     Rule{
         "P11", "Attention",
         "BF16 q, k, v; FP32 scores, running maximum and sum; probabilities "
@@ -155,35 +157,37 @@ static constexpr std::array kRules = {
          "A discrete decision in low precision picks another expert, and the "
          "error is no longer small.",
          "a router that reads FP8\n"
-         "error: model.layers.3.mlp.gate: operand 0 was rounded to !q.tensor "
-         "<?x8xf8E4M3FN, per_token, f32>; a router reads the activation dtype "
-         "[P12]",
+         "error: model.layers.3.mlp.gate: operand 0 was rounded to "
+         "!q.tensor<?x8xf8E4M3FN, per_token, f32>; a router decides in high "
+         "precision [P12]",
          "Store the router in BF16 (W13)."},
     Rule{"P13", "Rows may travel to experts in FP8",
          "Dispatch quantises BF16 rows in groups of 128 and moves codes with "
          "scales.",
          "Moving data may be quantised: each receiver reads it as its product "
          "would have quantised it anyway.",
-         "a dispatch in FP8 to experts that are not quantised: two roundings "
-         "where the reference has one.\n"
-         "No input breaks it; the pass quantises before moving only where the "
-         "experts' contract is the same.",
-         "None is needed."},
+         "rows that move as BF16 to experts that read codes\n"
+         "error: model.layers.3.mlp.experts: its rows arrive as "
+         "tensor<?x7168xbf16>, its contract is #q.contract<weight = "
+         "block<128x128>, scale = f32, activation = block<1x128>>; rows move "
+         "as the product reads them [P13]",
+         "None for a user: insert-quantization writes it."},
     Rule{"P14", "Experts multiply in FP8 and give BF16",
          "Grouped products of FP8 with FP32 accumulation; SwiGLU's output is "
          "rounded to BF16 and quantised in the same kernel for w2.",
          "The rounding points are those of a dense MLP, so that the same model "
          "in one expert gives the same numbers.",
-         "a SwiGLU that is quantised from FP32 without the BF16 rounding: see "
-         "N9.",
-         "None is needed."},
+         "experts whose result is in F32 in a BF16 program\n"
+         "error: model.layers.3.mlp.experts: its result is in f32, the "
+         "activation dtype is bf16 [P14]",
+         "None for a user."},
     Rule{"P15", "Sums across ranks are never in FP8",
          "Combine and all-reduce move BF16; the local combine is that of N9.",
          "Moving may be lossy, summing may not: errors of 2^-4 would add up "
          "with the number of ranks.",
          "an all-reduce of !q.tensor\n"
-         "error: a: its operand was rounded to !q.tensor<?x8xf8E4M3FN, "
-         "per_token, f32>; a sum across ranks is in the activation dtype [P15]",
+         "error: a: operand 0 was rounded to !q.tensor<?x8xf8E4M3FN, "
+         "per_token, f32>; a sum over ranks is never in FP8 [P15]",
          "None for a user."},
     Rule{
         "P16", "Final norm and lm_head",
@@ -209,7 +213,10 @@ static constexpr std::array kRules = {
          "test.",
          "A rounded ratio changes the distribution that speculation promises "
          "to keep.",
-         "No input breaks it.", "None is needed."},
+         "--mtp 1 builds draft layers up to plan-buffers; whoever samples "
+         "accepts, in FP32, and no operator of the program does. No input "
+         "breaks it.",
+         "None is needed."},
 };
 
 std::span<const Rule> octet::getBoundaryRules() { return kRules; }

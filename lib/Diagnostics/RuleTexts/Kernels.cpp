@@ -91,8 +91,9 @@ static constexpr std::array kRules = {
          "Rows in the order of tokens multiply by the wrong expert without an "
          "error.",
          "rows in token order given to a grouped product\n"
-         "error: 'model.experts' op operand 0 is in token order, the grouped "
-         "product reads rows sorted by expert [B7]",
+         "error: model.layers.3.mlp.experts: operand 0 is in token order, the "
+         "grouped product reads rows sorted by expert; insert-quantization "
+         "dispatches them [B7]",
          "None for a user; a pass that moves rows changes their type."},
 };
 

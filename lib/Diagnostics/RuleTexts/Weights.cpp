@@ -191,8 +191,10 @@ static constexpr std::array kRules = {
          "Splitting first and looking up the scale of row / bn within the head "
          "reads the neighbour's scale.",
          "heads of 192 + 256 rows, blocks of 128: head 1 starts in the middle "
-         "of scale row 3.\n"
-         "No input breaks it.",
+         "of scale row 3. Codes that are split before\n"
+         "error: 'model.mla_attention' op w_kc is '!q.tensor<128x192x512xf8E4"
+         "M3FN, block<128x128>, f32>', expected f32, bf16 or f16: kv_b is "
+         "dequantised before it is split [W12]",
          "--mla explicit or --mla absorbed."},
     Rule{"W13",
          "Routers keep their dtypes and the checkpoint's order of experts",
@@ -211,9 +213,9 @@ static constexpr std::array kRules = {
         "reported, after renames.",
         "A tensor that nobody reads is a module that was not built or a name "
         "that was not understood.",
-        "a tensor 'model.layers.0.self_attn.g_proj.weight'\n"
-        "warning: CKPT: 1 tensor is used by nothing: "
-        "'model.layers.0.self_attn.g_proj.weight' [W14]",
+        "--mtp 2 for a model with one draft layer\n"
+        "error: --mtp 2: config.json has 1 draft layer "
+        "(num_nextn_predict_layers); 0 to 1 work [W14]",
         "Nothing for draft layers. For other tensors: is it the architecture "
         "that config.json names?"},
     Rule{
