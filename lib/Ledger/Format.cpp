@@ -61,7 +61,7 @@ std::string octet::formatError(const LedgerError &error) {
 
 std::string octet::formatErrorDetail(const LedgerError &error) {
   if (error.ofLargest)
-    return "of the largest value of its scale";
+    return "parts of the largest value of a scale";
   if (error.normalFrom == 0)
     return "";
   return "below 1/" + formatDouble("%.0f", 1 / error.normalFrom) +

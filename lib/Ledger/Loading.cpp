@@ -72,7 +72,12 @@ static std::optional<LedgerRewrite> makeRounding(StringRef rules,
 static std::optional<LedgerRewrite> describeRequantize(q::RequantizeOp op) {
   q::TensorType from = op.getInput().getType(), to = op.getResult().getType();
   StringRef rule = q::RequantizeOp::findRule(from, to);
-  return makeRounding(rule, "rounded again: " + nameTypes(from, to), to);
+  std::string what = "rounded again: " + nameTypes(from, to);
+  if (isa<Float8E4M3FNUZType>(from.getElementType()))
+    what += "; only groups that hold +-240, others keep their bits";
+  else if (rule == "W11")
+    what += "; blocks whose scale is a power of two keep their codes";
+  return makeRounding(rule, what, to);
 }
 
 /// One step, or nothing for an operator that changes nothing.
@@ -87,6 +92,7 @@ static std::optional<LedgerRewrite> describeStep(Operation *op) {
                    ? makeExact("W16", "rows of each head reordered")
                    : Step();
       })
+      .Case([&](q::PackOp) { return Step(); }) // gives parts one name
       .Case([&](q::CheckScalesOp) { return makeExact("W6", "scales checked"); })
       .Case([&](q::ConvertScalesOp op) {
         return makeExact("W1", "scales widened: " + types(op));

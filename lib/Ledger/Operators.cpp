@@ -73,6 +73,12 @@ LedgerEntry octet::makeEntry(Operation *op, StringRef rules, StringRef name) {
   return entry;
 }
 
+std::string octet::formatNumber(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", value);
+  return text;
+}
+
 LedgerPart octet::makeWeightOperand(Value value) {
   auto weight = value.getDefiningOp<q::WeightOp>();
   return makeWeightPart(value.getType(),
@@ -103,10 +109,11 @@ void octet::describeProduct(LedgerEntry &entry, Type input, Type weight,
   if (!read) {
     entry.rules.push_back("B4");
     std::string plain = nameElementType(q::getStorage(input));
-    entry.arithmetic = name + " widened to " + plain + ", FP32 sum";
-    // Codes of FP8 are exact in the activation dtype; the product of a code of
-    // few bits and its group's scale is not.
-    if (!isa<FloatType>(codes.getElementType()) && plain != "F32")
+    // Codes of FP8 are exact in the activation dtype; the block product of
+    // GGUF rounds what code and scale are, the tiled one does not.
+    bool isExact = isa<FloatType>(codes.getElementType()) || !codes.isGguf();
+    entry.arithmetic = name + " widened, FP32 sum";
+    if (!isExact && plain != "F32")
       entry.notes.push_back("weights are rounded to " + plain +
                             " where they are widened");
     return;
@@ -150,6 +157,14 @@ void octet::describeQuantize(LedgerEntry &entry, q::TensorType type,
     entry.notes.push_back("a value beyond " + largest + " s saturates");
 }
 
+/// An activation with what its rounding says of the scales.
+static LedgerPart makeInputPart(Value value) {
+  LedgerPart part = makeTokenPart(value.getType());
+  if (auto rounded = value.getDefiningOp<q::QuantizeOp>())
+    part.scales->powerOfTwo |= rounded.getUe8m0();
+  return part;
+}
+
 static void addQuantize(q::QuantizeOp op, std::vector<LedgerEntry> &entries) {
   LedgerEntry entry = makeEntry(op, "P3", "quantise");
   auto type = cast<q::TensorType>(op.getResult().getType());
@@ -157,6 +172,11 @@ static void addQuantize(q::QuantizeOp op, std::vector<LedgerEntry> &entries) {
   entry.out.push_back(makeTokenPart(type));
   entry.out.back().scales->powerOfTwo |= op.getUe8m0();
   describeQuantize(entry, type, bool(op.getScale()), op.getUe8m0());
+  if (std::optional<llvm::APFloat> bound = op.getBound()) {
+    std::string text = formatNumber(bound->convertToDouble());
+    entry.arithmetic += ", amax at most " + text;
+    entry.notes.push_back("a value beyond " + text + " saturates");
+  }
   for (Operation *user : llvm::drop_begin(listReaders(op)))
     if (std::string path = findModulePath(user); path != entry.module)
       entry.notes.push_back("also read by " + path);
@@ -171,7 +191,7 @@ static void addProduct(Operation *op, StringRef rule, StringRef name,
   int64_t k = codes ? codes.getK()
                     : cast<RankedTensorType>(weight.getType()).getDimSize(1);
   LedgerEntry entry = makeEntry(op, rule, name);
-  entry.in.push_back(makeTokenPart(input.getType()));
+  entry.in.push_back(makeInputPart(input));
   entry.weights.push_back(makeWeightOperand(weight));
   describeProduct(entry, input.getType(), weight.getType(), k, result);
   roundResult(entry, result);

@@ -32,6 +32,9 @@ std::string findModulePath(mlir::Operation *op);
 LedgerEntry makeEntry(mlir::Operation *op, llvm::StringRef rules,
                       llvm::StringRef name);
 
+/// `2.5`, `1200`.
+std::string formatNumber(double value);
+
 /// A weight operand with its slot's name.
 LedgerPart makeWeightOperand(mlir::Value value);
 

@@ -54,12 +54,6 @@ static LedgerPart repeat(LedgerPart part, int64_t times) {
   return part;
 }
 
-static std::string print(double value) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%g", value);
-  return text;
-}
-
 //===----------------------------------------------------------------------===//
 // Latent attention
 //===----------------------------------------------------------------------===//
@@ -272,7 +266,7 @@ static void addRouter(model::MoeRouterOp op,
   if (op.getNormalize())
     choice.arithmetic += ", divided by their sum";
   if (double scale = op.getScale().convertToDouble(); scale != 1)
-    choice.arithmetic += ", times " + print(scale);
+    choice.arithmetic += ", times " + formatNumber(scale);
   choice.out.push_back(makeTokenPart(op.getIds().getType()));
   choice.out.back().name = "experts";
   choice.out.push_back(makeTokenPart(op.getWeights().getType()));
