@@ -196,22 +196,6 @@ static Status alreadyReported(ErrorKind kind = ErrorKind::Input) {
   return ErrorInfo{kind, "", "", "", {}};
 }
 
-/// Kernels of GPU targets are not written yet: their contracts can be looked
-/// at, and followed on the CPU, but nothing can be selected for them.
-static Status checkTarget(ModuleOp module, unsigned last) {
-  auto settings = module->getAttrOfType<model::SettingsAttr>("model.settings");
-  llvm::StringRef target = settings.getTarget();
-  if (target == "cpu" || last < *findPhase("select-kernels"))
-    return Status::success();
-  return inputError(
-      "--target " + target.str(),
-      "there are no kernels for it yet; --target cpu --numerics " +
-          target.str() +
-          " computes its numbers, and --compile-to "
-          "verify-precision-policy shows its contracts",
-      "C9");
-}
-
 /// Runs, if the machine has the memory; the limits decide how much it is.
 static void warnOfLargeArena(int64_t bytes, int64_t maxStepTokens) {
   if (bytes <= int64_t(1) << 32)
@@ -256,7 +240,6 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
       llvm::errs() << "note: " << text << '\n';
   OCTET_TRY_ASSIGN(OwningOpRef<ModuleOp> module, std::move(imported));
 
-  OCTET_TRY(checkTarget(*module, last));
   if (options.traceInputs)
     OCTET_TRY(traceInputs(*module));
   int64_t maxStepTokens =
