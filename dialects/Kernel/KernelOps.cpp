@@ -347,7 +347,10 @@ LogicalResult PlaceOp::verify() {
   if (int64_t(getOffset()) < 0)
     return emitOpError() << "offset is " << int64_t(getOffset())
                          << ", expected 0 or more";
-  bool quantized = isa<q::TensorType>(getResult().getType().getType());
+  Type held = getResult().getType().getType();
+  if (auto dispatched = dyn_cast<model::DispatchedType>(held))
+    held = dispatched.getRows(); // codes travel with their scales (P13)
+  bool quantized = isa<q::TensorType>(held);
   if (quantized != getScaleOffset().has_value())
     return emitOpError() << "holds " << getResult().getType().getType()
                          << (quantized ? ", expected a place of its scales"
