@@ -45,7 +45,7 @@ private:
   Status resolveExpert(const ModuleEntry &module, int64_t expert,
                        ModuleDecision &decision);
   StoredTensors collect(const ModuleEntry &module, int64_t expert);
-  void consume(const ModuleEntry &module,
+  void consume(const ModuleEntry &module, bool isFailed,
                const std::set<std::string, std::less<>> &known);
   Status checkPlain(const ModuleEntry &module, const StoredTensors &tensors);
   void checkBias(const ModuleEntry &module, int64_t expert,
@@ -389,14 +389,17 @@ getKnownNames(const ModuleEntry &module, const ResolvedModule &method) {
   for (const ImpliedTensor &implied :
        implyTensors(module, method.method, scheme))
     known.insert(implied.expected.names.begin(), implied.expected.names.end());
+  if (method.whileLoading && method.activation == Activation::Static)
+    known.insert("input_scale");
   return known;
 }
 
-/// Marks what the module uses of the tensors collected last (W14).
-void Decider::consume(const ModuleEntry &module,
+/// Marks what the module uses of the tensors collected last (W14). One that has
+/// an error is told of that alone.
+void Decider::consume(const ModuleEntry &module, bool isFailed,
                       const std::set<std::string, std::less<>> &known) {
   for (const auto &[name, index] : indexes)
-    if (known.contains(name) ||
+    if (isFailed || known.contains(name) ||
         (asksMethod(module.kind) && isKnownLinearTensor(name)) ||
         (module.kind == ModuleKind::Attention && isKvScaleName(name)))
       consumed[index] = true;
@@ -413,7 +416,7 @@ Status Decider::resolve(const ModuleEntry &module, ModuleDecision &decision) {
     }
     if (expert == 0)
       known = getKnownNames(module, decision.method);
-    consume(module, known);
+    consume(module, decision.failed, known);
   }
   return Status::success();
 }
@@ -532,6 +535,9 @@ Status Decider::reportNames() {
     return Status::success();
   std::vector<std::string> unused;
   for (NameList *names : result.config->getLists()) {
+    // A tied head is a module without a tensor, and lists name it.
+    if (result.list.tied)
+      OCTET_TRY(names->markTensor(result.list.prefix + "lm_head.weight"));
     for (const TensorInfo &tensor : table->all()) {
       if (names->allUsed())
         break;
@@ -559,11 +565,11 @@ void Decider::reportTensors() {
     const std::string &name = table->all()[i].name;
     if (consumed[i] || name.ends_with(".rotary_emb.inv_freq"))
       continue;
-    if (result.list.tied && name == result.list.prefix + "lm_head.weight")
+    if (result.list.tied && name.starts_with(result.list.prefix + "lm_head."))
       result.notes.push_back(
           makeInfo("lm_head",
-                   "'lm_head.weight' is not used, because the embedding is "
-                   "tied",
+                   quoteName(name.substr(result.list.prefix.size())) +
+                       " is not used, because the embedding is tied",
                    "W15"));
     else if (getLayer(name, result.list.prefix) >= result.list.layers)
       ++later;

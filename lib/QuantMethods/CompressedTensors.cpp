@@ -308,6 +308,8 @@ static Status readActivations(Fields &fields, const Format &format,
 // Groups
 //===----------------------------------------------------------------------===//
 
+constexpr std::string_view kLinearClass = "Linear";
+
 /// A target is the class name `Linear`, a `re:` pattern or a module path.
 static Status readTargets(Fields &group, SchemeGroup &result) {
   OCTET_TRY_ASSIGN(NameList targets, group.getNames("targets"));
@@ -315,7 +317,7 @@ static Status readTargets(Fields &group, SchemeGroup &result) {
   if (targets.presence != NameList::Presence::Given)
     result.allLinears = true;
   for (NameEntry &entry : targets.entries) {
-    if (entry.getText() == "Linear")
+    if (entry.getText() == kLinearClass)
       result.allLinears = true;
     else if (entry.isRegex())
       result.patterns.entries.push_back(std::move(entry));
@@ -386,6 +388,10 @@ Result<QuantConfig> octet::readCompressedTensors(const ReadRequest &request) {
                  "global_compression_ratio", "version"});
   OCTET_TRY(checkTransforms(fields));
   OCTET_TRY_ASSIGN(config.ignore, fields.getNames("ignore"));
+  // As among the targets, the class stands for every linear.
+  for (NameEntry &entry : config.ignore.entries)
+    if (entry.getText() == kLinearClass)
+      entry.addAlias(kLinearClass, "*");
   readKvCache(fields, config.kvCache);
   OCTET_TRY_ASSIGN(std::optional<std::string> format,
                    fields.getString("format"));

@@ -324,7 +324,9 @@ std::string octet::nameFormat(const ResolvedModule &module) {
   case CodeType::E4M3:
     if (format.scale == ScaleFormat::Exponents)
       return "mxfp8";
-    return "fp8-" + nameGranularity(module.weight);
+    // A block of one row is a block.
+    return "fp8-" + (module.weight.isBlock() ? std::string("block")
+                                             : nameGranularity(module.weight));
   case CodeType::E2M1:
     return format.scale == ScaleFormat::E4M3 ? "nvfp4" : "mxfp4";
   case CodeType::Int8:

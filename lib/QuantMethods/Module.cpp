@@ -24,8 +24,9 @@ std::string StoredTensor::describe() const {
 }
 
 bool octet::isKnownLinearTensor(std::string_view name) {
+  // `input_scale` belongs to static activations only: expectTensors has it.
   return name == "weight" || name == "bias" || name == "weight_scale" ||
-         name == "weight_scale_inv" || name == "input_scale";
+         name == "weight_scale_inv";
 }
 
 bool octet::isKvScaleName(std::string_view name) {

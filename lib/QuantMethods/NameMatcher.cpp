@@ -134,6 +134,7 @@ void NameEntry::addAlias(std::string_view name, std::string_view alias) {
     return;
   std::string other = text;
   other.replace(other.find(name), name.size(), alias);
+  glob |= alias.find('*') != alias.npos;
   aliases.push_back(std::move(other));
 }
 
