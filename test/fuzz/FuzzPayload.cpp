@@ -122,22 +122,17 @@ static std::string makeFile(std::string_view input) {
   trailer.version = kPayloadVersion;
   trailer.sections = sections;
   trailer.tableOffset = file.size() + (flags & 1 ? 32 : 0);
-  trailer.checksum = fnv1a(std::as_bytes(std::span(table)));
-  // Of the first that is called so, as long as it is in the file.
+  // From the first section on, as long as it is in the file.
+  uint64_t begin = file.size();
   for (uint32_t i = 0; i < sections; ++i) {
     PayloadEntry entry;
     std::memcpy(&entry, table.data() + i * sizeof entry, sizeof entry);
-    if (std::strncmp(entry.name, "program", sizeof entry.name) != 0)
-      continue;
-    if (entry.offset <= file.size() &&
-        entry.bytes <= file.size() - entry.offset)
-      trailer.checksum = fnv1a(
-          std::as_bytes(std::span(file)).subspan(entry.offset, entry.bytes),
-          trailer.checksum);
-    break;
+    begin = std::min(begin, entry.offset);
   }
-  trailer.checksum ^= flags & 2 ? 1 : 0;
   file += table;
+  Checksum checksum;
+  checksum.add(std::as_bytes(std::span(file)).subspan(begin));
+  trailer.checksum = checksum.get() ^ (flags & 2 ? 1 : 0);
   file.append(reinterpret_cast<const char *>(&trailer), sizeof trailer);
   return file;
 }
