@@ -109,13 +109,20 @@ public:
   explicit Walker(Ledger &ledger) : ledger(ledger) {}
 
   Status walkRoot(func::FuncOp root) {
-    begin("embedding", "before the layers");
-    size_t first = ledger.sections.size();
+    // A draft layer is a root of its own (W14).
+    bool isDraft = root.getSymName().starts_with("draft");
+    std::string prefix = isDraft ? root.getSymName().str() + ": " : "";
+    begin(isDraft ? "draft" : "embedding", prefix + "before the layers");
+    hasLayers = false;
     OCTET_TRY(walkBlock(root.getBody().front()));
-    // What comes last is the head, if anything came before it.
-    current.kind = ledger.sections.size() == first ? "module" : "head";
-    current.title = ledger.sections.size() == first ? root.getSymName().str()
-                                                    : "behind the layers";
+    // What comes last is the head, unless it is all there is.
+    if (!hasLayers) {
+      current.kind = "module";
+      current.title = root.getSymName().str();
+    } else {
+      current.kind = isDraft ? "draft" : "head";
+      current.title = prefix + "behind the layers";
+    }
     end();
     return Status::success();
   }
@@ -150,9 +157,14 @@ private:
   Status walkCall(func::CallOp call) {
     auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(
         call, call.getCalleeAttr());
-    if (!callee || callee.empty() || !seen.insert(callee).second)
+    if (!callee || callee.empty())
       return Status::success();
     end();
+    hasLayers = true;
+    if (!seen.insert(callee).second) {
+      begin("between", "between layers");
+      return Status::success();
+    }
     begin("layer", describeLayer(callee));
     if (callee.getNumArguments())
       for (const LayerRun &run : findLayers(callee.getArgument(0)))
@@ -165,6 +177,7 @@ private:
 
   Ledger &ledger;
   LedgerSection current;
+  bool hasLayers = false; ///< the root called a layer
   llvm::DenseSet<func::FuncOp> seen;
 };
 } // namespace

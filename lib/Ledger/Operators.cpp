@@ -52,7 +52,11 @@ std::string octet::findModulePath(Operation *op) {
   }
   if (auto table = dyn_cast<model::EmbeddingOp>(op)) {
     auto weight = table.getWeight().getDefiningOp<q::WeightOp>();
-    return weight ? "model." + weight.getSlot().str() : "";
+    if (!weight)
+      return "";
+    StringRef slot = weight.getSlot();
+    bool isLayered = slot.consume_front("layers.");
+    return (isLayered ? "model.layers.{l}." : "model.") + slot.str();
   }
   // An activation is part of the block whose matrices it stands between.
   for (Operation *user : op->getUsers()) {
@@ -214,8 +218,8 @@ static LedgerEntry makeRowEntry(Operation *op, StringRef rules, StringRef name,
     Operation *def = operand.getDefiningOp();
     if (isa_and_nonnull<q::WeightOp>(def))
       entry.weights.push_back(makeWeightOperand(operand));
-    else if (isa<RankedTensorType>(operand.getType()) &&
-             !isa_and_nonnull<model::FieldOp>(def))
+    else if (auto rows = dyn_cast<RankedTensorType>(operand.getType());
+             rows && isa<FloatType>(rows.getElementType()))
       entry.in.push_back(makeTokenPart(operand.getType()));
   }
   entry.arithmetic = arithmetic.str();
@@ -226,13 +230,14 @@ static LedgerEntry makeRowEntry(Operation *op, StringRef rules, StringRef name,
 /// The residual stream is what layers pass on and add to.
 static bool isResidual(Value value) {
   return isa<BlockArgument>(value) ||
-         isa_and_nonnull<model::AddOp, model::EmbeddingOp>(
-             value.getDefiningOp());
+         isa_and_nonnull<model::AddOp>(value.getDefiningOp());
 }
 
 static StringRef findNormRule(Operation *op) {
-  auto function = op->getParentOfType<func::FuncOp>();
-  if (function && !function.isPrivate())
+  // The last norm's rows are selected for the logits.
+  if (llvm::any_of(op->getUsers(), [](Operation *user) {
+        return isa<model::SelectRowsOp, model::LmHeadOp>(user);
+      }))
     return "P16";
   return isResidual(op->getOperand(0)) ? "P2" : "P5";
 }
@@ -337,9 +342,20 @@ static void addSampling(model::OutputOp op, std::vector<LedgerEntry> &entries) {
   entry.in.push_back(makeTokenPart(op.getInput().getType()));
   entry.in.back().name = "logits";
   entry.arithmetic = "FP32 temperature, top-k, top-p, min-p, softmax";
-  entry.out.push_back(
-      makePart("token id", IntegerType::get(op.getContext(), 32), {1}));
+  LedgerPart id =
+      makePart("token id", IntegerType::get(op.getContext(), 32), {1});
+  entry.out.push_back(id);
   entries.push_back(std::move(entry));
+  if (!op->getParentOfType<func::FuncOp>().getSymName().starts_with("draft"))
+    return;
+  LedgerEntry accept = makeEntry(op, "P18 W14", "acceptance");
+  LedgerPart odds =
+      makePart("probability", Float32Type::get(op.getContext()), {1});
+  accept.in = {odds, odds};
+  accept.arithmetic = "FP32 ratio of the model's to the draft's, against a "
+                      "random number";
+  accept.out.push_back(id);
+  entries.push_back(std::move(accept));
 }
 
 /// An operator that nothing here knows: its types speak for themselves.
@@ -390,10 +406,12 @@ Status octet::addBoundaries(Operation *op, std::vector<LedgerEntry> &entries) {
       .Case([&](q::QuantizeOp op) { addQuantize(op, entries); })
       .Case([&](model::LinearOp op) {
         bool isQuantized = isa<q::TensorType>(op.getWeight().getType());
+        bool isIndexer =
+            op.getPrecise() && op.getModule().contains(".indexer.");
         addProduct(op,
-                   op.getPrecise() ? "P9"
-                   : isQuantized   ? "P4"
-                                   : "C11",
+                   isIndexer     ? "P9"
+                   : isQuantized ? "P4"
+                                 : "C11",
                    "linear", entries);
       })
       .Case(
