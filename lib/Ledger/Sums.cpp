@@ -61,3 +61,18 @@ LedgerTotals octet::sumEntries(const std::vector<LedgerEntry> &entries) {
   }
   return totals;
 }
+
+void octet::keepReadWeights(Ledger &ledger) {
+  std::set<std::string> slots;
+  for (const LedgerSection &section : ledger.sections)
+    for (const LedgerEntry &entry : section.entries)
+      for (const LedgerPart &part : entry.weights)
+        slots.insert(part.name);
+  std::erase_if(ledger.weights, [&](const LedgerWeight &weight) {
+    // A static scale is named behind the matrix whose input it is of.
+    size_t end = weight.slot.rfind(".input_scale");
+    return !slots.contains(weight.slot) &&
+           (end == std::string::npos ||
+            !slots.contains(weight.slot.substr(0, end)));
+  });
+}

@@ -21,7 +21,7 @@
 
 using namespace octet;
 
-static constexpr size_t kRules = 11, kOp = 18, kValues = 56, kBytes = 10;
+static constexpr size_t kRules = 11, kOp = 18, kValues = 50, kBytes = 8;
 
 /// `text` and spaces to `width` columns, at least two.
 static std::string pad(std::string text, size_t width) {

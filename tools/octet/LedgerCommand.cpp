@@ -43,7 +43,7 @@ static bool hasLayer(const LedgerSection &section, int64_t layer) {
                      });
 }
 
-/// Leaves the sections of one layer.
+/// Leaves the section of one layer and its weights.
 static Status selectLayer(Ledger &ledger, int64_t layer) {
   int64_t last = -1;
   for (const LedgerSection &section : ledger.sections)
@@ -52,6 +52,7 @@ static Status selectLayer(Ledger &ledger, int64_t layer) {
   std::erase_if(ledger.sections, [&](const LedgerSection &section) {
     return !hasLayer(section, layer);
   });
+  keepReadWeights(ledger);
   if (!ledger.sections.empty())
     return Status::success();
   return usageError("--layer " + std::to_string(layer),

@@ -140,6 +140,10 @@ struct Ledger {
 /// Sums of a section's entries; what collectLedger fills `totals` with.
 LedgerTotals sumEntries(const std::vector<LedgerEntry> &entries);
 
+/// Leaves the weights that the remaining sections read, and what belongs to
+/// them.
+void keepReadWeights(Ledger &ledger);
+
 /// For a terminal or a file: a table a section, of `width` columns or more.
 std::string formatLedgerText(const Ledger &ledger);
 
