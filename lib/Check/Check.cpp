@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Steps.h"
-#include "lib/Import/Rope.h"
+#include "lib/Import/Architecture.h"
 #include "lib/Modules/ActivationDtype.h"
 #include "octet/Support/Escape.h"
 #include <sys/stat.h>
@@ -97,6 +97,26 @@ static void readDtype(CheckContext &context, const nlohmann::json &json) {
     context.report.notes.push_back(splitLine(note));
 }
 
+/// What the importer of the architecture does not know of the config, or does
+/// not take (C15). A wrapper's text part is its own architecture.
+static void reportConfig(CheckContext &context, const nlohmann::json &json,
+                         std::vector<std::string> &warnings) {
+  ConfigReader config(json, "config.json");
+  Result<const Architecture *> family = findArchitecture(config);
+  if (!family)
+    return;
+  std::vector<std::string> found;
+  Result<DecoderConfig> decoder = (*family)->read(config, found);
+  if (decoder) {
+    config.reportUnknown(found);
+    warnings = std::move(found);
+    return;
+  }
+  ErrorInfo refused = decoder.takeStatus().takeInfo();
+  refused.message += "; octet compile refuses it";
+  context.report.warnings.push_back(std::move(refused));
+}
+
 /// Step 2: the rotary embedding, in whichever of its spellings (C15).
 static void readPositions(CheckContext &context, const nlohmann::json &json) {
   ConfigReader config(json, "config.json");
@@ -108,7 +128,8 @@ static void readPositions(CheckContext &context, const nlohmann::json &json) {
   std::vector<std::string> warnings;
   Result<RopeParameters> rope = readRope(config, *positions, warnings);
   if (!rope)
-    context.addError(rope.takeStatus().takeInfo());
+    return context.addError(rope.takeStatus().takeInfo());
+  reportConfig(context, json, warnings);
   for (const std::string &warning : warnings)
     context.report.warnings.push_back(splitLine(warning));
 }
