@@ -195,7 +195,7 @@ private:
   LogicalResult decideOne(Operation *op, Value weight, const Choices &choices,
                           Decision &decision);
   void report(const Decision &decision);
-  void rewrite(Decision &decision);
+  void rewrite(Decision &decision, bool isCpu);
 };
 
 } // namespace
@@ -316,18 +316,18 @@ void ResolveQuantMethodsPass::report(const Decision &decision) {
 static std::pair<q::MethodAttr, q::ContractAttr>
 describeGguf(q::TensorType type) {
   MLIRContext *context = type.getContext();
-  auto method = q::MethodAttr::get(context, "gguf", type.getGranularity(),
-                                   type.getScaleType(),
-                                   q::ActivationScheme::None);
+  auto method =
+      q::MethodAttr::get(context, "gguf", type.getGranularity(),
+                         type.getScaleType(), q::ActivationScheme::None);
   if (type.getTiled())
-    return {method, toTiledContract(type)};
+    return {method, toWordContract(type, /*tiled=*/true)};
   return {method,
           q::ContractAttr::get(context, type.getGranularity(),
                                type.getScaleType(), q::GranularityAttr(),
                                /*isStatic=*/false, /*ue8m0=*/false)};
 }
 
-void ResolveQuantMethodsPass::rewrite(Decision &decision) {
+void ResolveQuantMethodsPass::rewrite(Decision &decision, bool isCpu) {
   MLIRContext *context = &getContext();
   q::MethodAttr method = toAttr(decision.method, context);
   q::ContractAttr contract = toAttr(decision.contract, context);
@@ -349,9 +349,10 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision) {
   if (decision.method.whileLoading)
     return; // the checkpoint stores a plain weight, and the type says so
   for (auto [i, sides] : llvm::enumerate(decision.sides)) {
-    q::TensorType type = toWordType(decision.method, sides.n, sides.k,
-                                    sides.experts, context);
-    decision.op->setAttr("contract", toTiledContract(type));
+    q::TensorType type =
+        toWordType(decision.method, sides.n, sides.k, sides.experts, context);
+    decision.op->setAttr(
+        "contract", toWordContract(type, decision.contract.repacked || isCpu));
     decision.weights[i].getResult().setType(type);
   }
   if (!decision.sides.empty())
@@ -407,13 +408,18 @@ void ResolveQuantMethodsPass::runOnOperation() {
   if (failed(emitStatus(module, checkSerialized(module, *choices, decisions))))
     return signalPassFailure();
 
+  if (choices->quant)
+    for (const ErrorInfo &remark : choices->quant->remarks)
+      emitRemark(module.getLoc()) << remark.subject << ": " << remark.message
+                                  << " [" << remark.rule << "]";
   for (Decision &decision : decisions) {
     report(decision);
-    rewrite(decision);
+    rewrite(decision, choices->numerics.isCpu());
   }
-  bool anyQuantized = llvm::any_of(
-      decisions, [](const Decision &d) { return d.method.quantized; });
-  if (anyQuantized && choices->numerics.lacksFp8Products())
+  bool anyFp8 = llvm::any_of(decisions, [](const Decision &d) {
+    return d.method.quantized && d.method.format.code == CodeType::E4M3;
+  });
+  if (anyFp8 && choices->numerics.lacksFp8Products())
     emitWarning(module.getLoc())
         << (choices->target.isCpu() ? "--numerics " : "--target ")
         << choices->numerics.name

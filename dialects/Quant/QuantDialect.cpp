@@ -274,10 +274,17 @@ Type ContractAttr::getActivationStorage() const {
   return Float8E4M3FNType::get(getContext());
 }
 
+/// The layouts of codes that share words.
+static bool sharesWords(Layout layout) {
+  return layout == Layout::Tiled || layout == Layout::Packed ||
+         layout == Layout::PackedK || layout == Layout::Awq;
+}
+
 bool ContractAttr::accepts(TensorType weight) const {
   return isQuantized() && weight.getGranularity() == getWeight() &&
          weight.getScaleType() == getScale() &&
-         weight.isTiled() == (getLayout() == Layout::Tiled) &&
+         (!sharesWords(getLayout()) || weight.getLayout() == getLayout()) &&
+         !(weight.isTiled() && getLayout() != Layout::Tiled) &&
          (!getStorage() || weight.getElementType() == getStorage());
 }
 
@@ -312,16 +319,17 @@ verifyContractFormat(function_ref<InFlightDiagnostic()> emitError, Type scale,
 
 /// Codes that share words (B4).
 static LogicalResult
-verifyTiledContract(function_ref<InFlightDiagnostic()> emitError,
-                    GranularityAttr weight, GranularityAttr activation,
-                    Type codes) {
+verifyWordContract(function_ref<InFlightDiagnostic()> emitError,
+                   GranularityAttr weight, GranularityAttr activation,
+                   Type codes, Layout layout) {
   if (activation)
-    return emitError() << "layout tiled is of weights only; an activation "
-                          "beside them is not quantised [B4]";
-  if (!codes || !(weight.isGroup() ||
-                  weight.getKind() == GranularityKind::PerChannel))
-    return emitError() << "layout tiled names its codes, in groups or "
-                          "channels; these are "
+    return emitError() << "layout " << stringifyLayout(layout)
+                       << " is of weights only; an activation beside them is "
+                          "not quantised [B4]";
+  if (!codes ||
+      !(weight.isGroup() || weight.getKind() == GranularityKind::PerChannel))
+    return emitError() << "layout " << stringifyLayout(layout)
+                       << " names its codes, in groups or channels; these are "
                        << stringifyGranularityKind(weight.getKind())
                        << (codes ? "" : " without codes") << " [B4]";
   return success();
@@ -349,10 +357,11 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a weight's scales are per_tensor, per_channel, "
                           "block or group, not per_token [W1]";
   if (failed(verifyScaleType(emitError, scale)) ||
-      failed(layout == Layout::Tiled
-                 ? verifyTiledContract(emitError, weight, activation, codes)
-                 : verifyContractFormat(emitError, scale, weight, activation,
-                                        isStatic, ue8m0, codes, bound)))
+      failed(
+          sharesWords(layout)
+              ? verifyWordContract(emitError, weight, activation, codes, layout)
+              : verifyContractFormat(emitError, scale, weight, activation,
+                                     isStatic, ue8m0, codes, bound)))
     return failure();
   if (!activation) {
     if (isStatic || ue8m0)

@@ -281,12 +281,12 @@ q::TensorType octet::toWordType(const ResolvedModule &method, int64_t n,
       toGlobal(method.format.global), method.format.actOrder);
 }
 
-q::ContractAttr octet::toTiledContract(q::TensorType stored) {
-  q::TensorType tiled = stored.getTiled();
+q::ContractAttr octet::toWordContract(q::TensorType stored, bool tiled) {
+  q::TensorType type = tiled ? stored.getTiled() : stored;
   return q::ContractAttr::get(
-      stored.getContext(), tiled.getGranularity(), tiled.getScaleType(),
+      stored.getContext(), type.getGranularity(), type.getScaleType(),
       q::GranularityAttr(), /*isStatic=*/false, /*ue8m0=*/false,
-      tiled.getElementType(), FloatAttr(), q::Layout::Tiled);
+      type.getElementType(), FloatAttr(), type.getLayout());
 }
 
 static q::ActivationScheme toScheme(Activation activation) {

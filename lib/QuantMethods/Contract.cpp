@@ -84,8 +84,10 @@ static Result<Contract> contractForFormat(const ResolvedModule &method,
   case CodeType::Int4:
     break;
   }
-  // Words are widened in an order of the target's own (C10).
-  contract.repacked = !numerics.isCpu() &&
+  // Words are widened in an order of the target's own, but by the kernels of
+  // `gptq` and `awq`, which a user may ask for (C10).
+  contract.repacked = !numerics.isCpu() && method.method != "gptq" &&
+                      method.method != "awq" &&
                       method.format.layout != WeightLayout::Rows &&
                       (method.activation == Activation::None || !quantizes);
   if (method.activation == Activation::None || !quantizes)

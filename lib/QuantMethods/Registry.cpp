@@ -27,48 +27,46 @@ struct MethodEntry {
   /// method (C9).
   int minCapability;
   MethodReader read; ///< null: no config has this name
-  /// The passes compile it; others are read and checked.
-  bool compiles = false;
 };
 
 constexpr TargetFamily kCpu = TargetFamily::Cpu, kCuda = TargetFamily::Cuda;
 
 /// Sorted by name, then family. 80 is the least that any kernel runs on.
 constexpr std::array kMethods = {
-    MethodEntry{"auto-round", kCpu, 0, readAutoRound, true},
-    MethodEntry{"auto-round", kCuda, 80, readAutoRound, true},
-    MethodEntry{"awq", kCpu, 0, readAwq, true},
-    MethodEntry{"awq", kCuda, 80, readAwq, true},
-    MethodEntry{"awq_marlin", kCpu, 0, readAwq, true},
-    MethodEntry{"awq_marlin", kCuda, 80, readAwq, true},
-    MethodEntry{"compressed-tensors", kCpu, 0, readCompressedTensors, true},
-    MethodEntry{"compressed-tensors", kCuda, 80, readCompressedTensors, true},
-    MethodEntry{"fbgemm_fp8", kCpu, 0, readFbgemmFp8, true},
-    MethodEntry{"fbgemm_fp8", kCuda, 80, readFbgemmFp8, true},
-    MethodEntry{"fp8", kCpu, 0, readFp8, true},
-    MethodEntry{"fp8", kCuda, 80, readFp8, true},
+    MethodEntry{"auto-round", kCpu, 0, readAutoRound},
+    MethodEntry{"auto-round", kCuda, 80, readAutoRound},
+    MethodEntry{"awq", kCpu, 0, readAwq},
+    MethodEntry{"awq", kCuda, 80, readAwq},
+    MethodEntry{"awq_marlin", kCpu, 0, readAwq},
+    MethodEntry{"awq_marlin", kCuda, 80, readAwq},
+    MethodEntry{"compressed-tensors", kCpu, 0, readCompressedTensors},
+    MethodEntry{"compressed-tensors", kCuda, 80, readCompressedTensors},
+    MethodEntry{"fbgemm_fp8", kCpu, 0, readFbgemmFp8},
+    MethodEntry{"fbgemm_fp8", kCuda, 80, readFbgemmFp8},
+    MethodEntry{"fp8", kCpu, 0, readFp8},
+    MethodEntry{"fp8", kCuda, 80, readFp8},
     MethodEntry{"gguf", kCpu, 0, readGguf},
     MethodEntry{"gguf", kCuda, 80, readGguf},
-    MethodEntry{"gptq", kCpu, 0, readGptq, true},
-    MethodEntry{"gptq", kCuda, 80, readGptq, true},
-    MethodEntry{"gptq_marlin", kCpu, 0, readGptq, true},
-    MethodEntry{"gptq_marlin", kCuda, 80, readGptq, true},
-    MethodEntry{"modelopt", kCpu, 0, readModelOpt, true},
-    MethodEntry{"modelopt", kCuda, 80, readModelOpt, true},
-    MethodEntry{"modelopt_fp4", kCpu, 0, readModelOpt, true},
-    MethodEntry{"modelopt_fp4", kCuda, 80, readModelOpt, true},
-    MethodEntry{"mxfp4", kCpu, 0, readMxfp4, true},
-    MethodEntry{"mxfp4", kCuda, 80, readMxfp4, true},
-    MethodEntry{"mxfp8", kCpu, 0, readMxfp8, true},
-    MethodEntry{"mxfp8", kCuda, 100, readMxfp8, true},
-    MethodEntry{"quark", kCpu, 0, readQuark, true},
-    MethodEntry{"quark", kCuda, 80, readQuark, true},
+    MethodEntry{"gptq", kCpu, 0, readGptq},
+    MethodEntry{"gptq", kCuda, 80, readGptq},
+    MethodEntry{"gptq_marlin", kCpu, 0, readGptq},
+    MethodEntry{"gptq_marlin", kCuda, 80, readGptq},
+    MethodEntry{"modelopt", kCpu, 0, readModelOpt},
+    MethodEntry{"modelopt", kCuda, 80, readModelOpt},
+    MethodEntry{"modelopt_fp4", kCpu, 0, readModelOpt},
+    MethodEntry{"modelopt_fp4", kCuda, 80, readModelOpt},
+    MethodEntry{"mxfp4", kCpu, 0, readMxfp4},
+    MethodEntry{"mxfp4", kCuda, 80, readMxfp4},
+    MethodEntry{"mxfp8", kCpu, 0, readMxfp8},
+    MethodEntry{"mxfp8", kCuda, 100, readMxfp8},
+    MethodEntry{"quark", kCpu, 0, readQuark},
+    MethodEntry{"quark", kCuda, 80, readQuark},
     MethodEntry{"unquantized", kCpu, 0, nullptr},
     MethodEntry{"unquantized", kCuda, 80, nullptr},
-    MethodEntry{"w8a8_fp8", kCpu, 0, readW8A8Fp8, true},
-    MethodEntry{"w8a8_fp8", kCuda, 89, readW8A8Fp8, true},
-    MethodEntry{"w8a8_int8", kCpu, 0, readW8A8Int8, true},
-    MethodEntry{"w8a8_int8", kCuda, 80, readW8A8Int8, true},
+    MethodEntry{"w8a8_fp8", kCpu, 0, readW8A8Fp8},
+    MethodEntry{"w8a8_fp8", kCuda, 89, readW8A8Fp8},
+    MethodEntry{"w8a8_int8", kCpu, 0, readW8A8Int8},
+    MethodEntry{"w8a8_int8", kCuda, 80, readW8A8Int8},
 };
 
 } // namespace
@@ -84,7 +82,7 @@ static const MethodEntry *findMethod(std::string_view name,
 std::vector<std::string_view> octet::getMethodNames(TargetFamily family) {
   std::vector<std::string_view> names;
   for (const MethodEntry &entry : kMethods)
-    if (entry.family == family && entry.compiles)
+    if (entry.family == family && entry.read)
       names.push_back(entry.name);
   return names;
 }
@@ -195,25 +193,14 @@ Status octet::cannotReadLayout(const ReadRequest &request, std::string why) {
 
 static Result<const MethodEntry *> getMethod(const std::string &name,
                                              const std::string &subject,
-                                             const Target &target,
-                                             Purpose purpose) {
+                                             const Target &target) {
   const MethodEntry *entry = findMethod(name, target.family);
-  if (entry && entry->read && (entry->compiles || purpose == Purpose::Describe))
-    return entry;
   if (entry && entry->read)
-    return inputError(subject,
-                      "method '" + name + "' is not built yet for target " +
-                          target.name + "; built are " +
-                          joinNames(getMethodNames(target.family)),
-                      "C2");
-  std::vector<std::string_view> valid;
-  for (const MethodEntry &each : kMethods)
-    if (each.family == target.family && each.read)
-      valid.push_back(each.name);
+    return entry;
   return inputError(subject,
                     "no method is called " + quoteName(name) +
                         "; valid for target " + target.name + " are " +
-                        joinNames(valid),
+                        joinNames(getMethodNames(target.family)),
                     "C2");
 }
 
@@ -259,13 +246,12 @@ octet::readQuantConfig(const FoundConfig *found, std::string_view userMethod,
   std::string subject = userMethod.empty()
                             ? found->source + ".quant_method"
                             : "--quantization " + escapeName(userMethod);
-  OCTET_TRY_ASSIGN(const MethodEntry *entry,
-                   getMethod(name, subject, target, purpose));
+  OCTET_TRY_ASSIGN(const MethodEntry *entry, getMethod(name, subject, target));
   // What the checkpoint says has to be a known method even if it is overridden,
   // or nobody could tell whether the layout can be read.
   if (found && declared != name && !findMethod(declared, target.family)) {
-    OCTET_TRY_ASSIGN(entry, getMethod(declared, found->source + ".quant_method",
-                                      target, purpose));
+    OCTET_TRY_ASSIGN(
+        entry, getMethod(declared, found->source + ".quant_method", target));
   }
   OCTET_TRY_ASSIGN(
       QuantConfig config,
@@ -299,7 +285,7 @@ const SchemeGroup *QuantConfig::findGroup(std::string_view name) const {
 static std::string describeRuns(const Target &target) {
   std::vector<std::string_view> names;
   for (const MethodEntry &entry : kMethods)
-    if (entry.family == target.family && entry.compiles &&
+    if (entry.family == target.family && entry.read &&
         target.capability >= entry.minCapability)
       names.push_back(entry.name);
   if (names.empty())

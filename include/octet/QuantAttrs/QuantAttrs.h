@@ -62,8 +62,9 @@ bool sharesWords(const WeightFormat &format);
 q::TensorType toWordType(const ResolvedModule &method, int64_t n, int64_t k,
                          int64_t experts, mlir::MLIRContext *context);
 
-/// The contract of a weight that q.repack brings into tiles (B4).
-q::ContractAttr toTiledContract(q::TensorType stored);
+/// The contract of a weight whose codes share words (B4): in tiles after
+/// q.repack, or as it is stored.
+q::ContractAttr toWordContract(q::TensorType stored, bool tiled);
 
 } // namespace octet
 

@@ -127,7 +127,7 @@ struct QuantConfig {
 
 /// What a config is read for.
 enum class Purpose {
-  Compile,  ///< a method or format that no pass compiles yet is an error
+  Compile,  ///< a format that no pass compiles yet is an error
   Describe, ///< all methods and formats that can be read
 };
 
@@ -150,7 +150,7 @@ Status checkMethodTarget(std::string_view method, const Target &target,
                          std::string_view option,
                          std::string_view mxfp8As = "");
 
-/// Names of methods that the registry compiles for a family, sorted.
+/// Names of the methods that a config or the user may name, sorted.
 std::vector<std::string_view> getMethodNames(TargetFamily family);
 
 /// What the config says of one module (C7, C8): "" where its default applies,
