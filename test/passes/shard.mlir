@@ -106,3 +106,33 @@ func.func @latent(%x: tensor<?x256xbf16>, %i: tensor<?x128xbf16>, %ik: tensor<?x
   %z = model.linear %a, %o {module = "m.o_proj"} : tensor<?x256xbf16>, tensor<256x256xbf16> -> tensor<?x256xbf16>
   return %z : tensor<?x256xbf16>
 }
+
+// -----
+
+// Shards that --unfuse-mixed keeps apart are cut each on its own: k and v by their
+// KV heads (C8, W3b). Without index_broadcast each rank keeps its choice (P10).
+// CHECK-LABEL: module attributes {{.*}}index_broadcast = false
+//       CHECK:   model.weight ["m.q_proj"] "weight"{{.*}}slices = [#q.slice<rows 256 at #{{.+}}>]} : !q.tensor<256x512xf8E4M3FN, block<128x128>, f32>
+//       CHECK:   model.weight ["m.k_proj"] "weight"{{.*}}slices = [#q.slice<rows 128 at #{{.+}}>]} : !q.tensor<128x512xf8E4M3FN, block<128x128>, f32>
+//       CHECK:   model.weight ["m.v_proj"] "weight"{{.*}}slices = [#q.slice<rows 128 at #{{.+}}>]} : tensor<128x512xbf16>
+//       CHECK:   model.attention {{.*}}kv_heads = 1 : i64{{.*}}q_heads = 2 : i64
+//       CHECK:   model.indexer
+//   CHECK-NOT:   model.broadcast
+module attributes {
+  model.settings = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = true, requant_max = false, batch_invariant = true, index_broadcast = false>} {
+  func.func @step(%x: tensor<?x512xbf16>, %i: tensor<?x128xbf16>, %ik: tensor<?x64xbf16>, %iw: tensor<?x2xf32>, %b: !model.batch) -> (tensor<?x512xbf16>, tensor<?x8xi32>) {
+    %c0 = arith.constant 0 : index
+    %wq = model.weight ["m.q_proj"] "weight" stored [#q.stored<{weight = tensor<512x512xf8E4M3FN>}, "">] : !q.tensor<512x512xf8E4M3FN, block<128x128>, f32>
+    %q = model.linear %x, %wq {module = "m.q_proj"} : tensor<?x512xbf16>, !q.tensor<512x512xf8E4M3FN, block<128x128>, f32> -> tensor<?x512xbf16>
+    %wk = model.weight ["m.k_proj"] "weight" stored [#q.stored<{weight = tensor<256x512xf8E4M3FN>}, "">] : !q.tensor<256x512xf8E4M3FN, block<128x128>, f32>
+    %k = model.linear %x, %wk {module = "m.k_proj"} : tensor<?x512xbf16>, !q.tensor<256x512xf8E4M3FN, block<128x128>, f32> -> tensor<?x256xbf16>
+    %wv = model.weight ["m.v_proj"] "weight" stored [#q.stored<{weight = tensor<256x512xbf16>}, "">] : tensor<256x512xbf16>
+    %v = model.linear %x, %wv {module = "m.v_proj"} : tensor<?x512xbf16>, tensor<256x512xbf16> -> tensor<?x256xbf16>
+    %a = model.attention %q, %k : tensor<?x256xbf16>, v %v : tensor<?x256xbf16> of %b[%c0] {q_heads = 4 : i64, kv_heads = 2 : i64, head_dim = 128 : i64, scale = 0.5 : f32, module = "m"} : tensor<?x512xbf16> -> tensor<?x512xbf16>
+    %wo = model.weight ["m.o_proj"] "weight" stored [#q.stored<{weight = tensor<512x512xbf16>}, "">] : tensor<512x512xbf16>
+    %o = model.linear %a, %wo {module = "m.o_proj"} : tensor<?x512xbf16>, tensor<512x512xbf16> -> tensor<?x512xbf16>
+    %r = model.indexer %i, %ik : tensor<?x64xbf16> weights(%iw : tensor<?x2xf32>) of %b[%c0] {heads = 2 : i64, head_dim = 64 : i64, top_k = 8 : i64, scale = 0.0625 : f32, module = "m.indexer"} : tensor<?x128xbf16> -> tensor<?x8xi32>
+    return %o, %r : tensor<?x512xbf16>, tensor<?x8xi32>
+  }
+}
