@@ -100,9 +100,12 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
                  "Keep q, k, v or gate, up apart where only some of them are "
                  "quantised, instead of refusing (C8)")
       ->group(model);
-  verb->add_flag("--batch-invariant,!--no-batch-invariant", i.batchInvariant,
-                 "Forbid kernels whose result for a row depends on other rows; "
-                 "the CPU has no others [on]")
+  // Absent is a third state, which a flag of its own would not keep.
+  verb->add_flag_function(
+          "--batch-invariant,!--no-batch-invariant",
+          [&i](int64_t count) { i.batchInvariant = count > 0; },
+          "Forbid kernels whose result for a row depends on other rows; the "
+          "CPU has no others [on for cpu, off for others]")
       ->group(model);
   verb->add_flag("--strict", i.strict, "Warnings of the import are errors")
       ->group(model);
