@@ -1,5 +1,4 @@
-//===- ThreadPool.cpp - The threads of a loaded model
-//-------------------------===//
+//===- ThreadPool.cpp - The threads of a loaded model ---------------------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -50,8 +49,8 @@ void futexWait(std::atomic<uint32_t> &word, uint32_t expected) {
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
 }
 
-void futexWakeAll(std::atomic<uint32_t> &word) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+void futexWake(std::atomic<uint32_t> &word, int count) {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
 } // namespace
@@ -104,7 +103,10 @@ int ThreadPool::defaultThreads() {
   return 1;
 }
 
-ThreadPool::ThreadPool(int threads) {
+ThreadPool::ThreadPool(int threads) : ThreadPool(threads, defaultThreads()) {}
+
+ThreadPool::ThreadPool(int threads, int processors)
+    : seats(std::max(std::min(threads, processors) - 1, 0)) {
   workers.reserve(static_cast<size_t>(std::max(threads, 1) - 1));
   for (int i = 1; i < threads; ++i)
     workers.emplace_back([this] { work(); });
@@ -113,7 +115,7 @@ ThreadPool::ThreadPool(int threads) {
 ThreadPool::~ThreadPool() {
   stopping.store(true);
   epochFutex.fetch_add(1);
-  futexWakeAll(epochFutex);
+  futexWake(epochFutex, INT_MAX);
   for (std::thread &worker : workers)
     worker.join();
 }
@@ -141,37 +143,54 @@ void ThreadPool::runChunks(uint32_t epoch) {
   }
 }
 
+bool ThreadPool::hasLoop(uint32_t last) const {
+  return static_cast<uint32_t>(state.load() >> 32) != last || stopping.load();
+}
+
+bool ThreadPool::spin(uint32_t last) const {
+  const int64_t deadline = nanoseconds() + kSpinNanoseconds;
+  do {
+    for (int i = 0; i < 32; ++i)
+      _mm_pause();
+    if (hasLoop(last))
+      return true;
+  } while (nanoseconds() < deadline);
+  return false;
+}
+
+void ThreadPool::sleep(uint32_t last) {
+  // Whoever announces a loop stores `state` before it looks at `sleepers`, a
+  // worker adds itself before it looks at `state`: one sees the other.
+  const uint32_t ticket = epochFutex.load();
+  sleepers.fetch_add(1);
+  if (!hasLoop(last))
+    futexWait(epochFutex, ticket);
+  sleepers.fetch_sub(1);
+}
+
 void ThreadPool::work() {
   insideLoop = true; // a nested call runs on this thread
   uint32_t last = 0;
-  while (true) {
-    // Wait for an epoch other than the last one.
-    int64_t deadline = nanoseconds() + kSpinNanoseconds;
-    while (static_cast<uint32_t>(state.load(std::memory_order_acquire) >> 32) ==
-               last &&
-           !stopping.load(std::memory_order_relaxed)) {
-      for (int i = 0; i < 32; ++i)
-        _mm_pause();
-      if (nanoseconds() < deadline)
-        continue;
-      // Whoever announces a loop stores `state` before it looks at `sleepers`,
-      // a worker adds itself before it looks at `state`: one sees the other.
-      const uint32_t ticket = epochFutex.load();
-      sleepers.fetch_add(1);
-      if (static_cast<uint32_t>(state.load() >> 32) == last && !stopping.load())
-        futexWait(epochFutex, ticket);
-      sleepers.fetch_sub(1);
-      deadline = nanoseconds() + kSpinNanoseconds;
+  while (!stopping.load(std::memory_order_relaxed)) {
+    if (seated.fetch_add(1) < seats) {
+      while (hasLoop(last) || spin(last)) {
+        if (stopping.load(std::memory_order_relaxed))
+          break;
+        last =
+            static_cast<uint32_t>(state.load(std::memory_order_acquire) >> 32);
+        runChunks(last);
+      }
+    } else {
+      // No processor is left: this loop is the others'.
+      last = static_cast<uint32_t>(state.load() >> 32);
     }
-    if (stopping.load(std::memory_order_relaxed))
-      return;
-    last = static_cast<uint32_t>(state.load(std::memory_order_acquire) >> 32);
-    runChunks(last);
+    seated.fetch_sub(1);
+    sleep(last);
   }
 }
 
 void ThreadPool::parallelFor(int64_t n, int64_t grain, Fn fn, void *arg) {
-  const int64_t wanted = size() * kChunksPerThread;
+  const int64_t wanted = (seats + 1) * kChunksPerThread;
   parallelChunks(n, std::max(grain, (n + wanted - 1) / wanted), fn, arg);
 }
 
@@ -201,14 +220,15 @@ void ThreadPool::parallelChunks(int64_t n, int64_t chunk, Fn fn, void *arg) {
   loopChunk.store(chunk, std::memory_order_release);
   loopChunks.store(chunks, std::memory_order_release);
   state.store(static_cast<uint64_t>(epoch) << 32);
-  if (sleepers.load() != 0) {
+  const int idle = seats - seated.load();
+  if (sleepers.load() != 0 && idle > 0) {
     epochFutex.fetch_add(1);
-    futexWakeAll(epochFutex);
+    futexWake(epochFutex, idle);
   }
 
   runChunks(epoch);
-  // The rest is in the workers' hands. With more threads than processors a
-  // worker may need this one's.
+  // The rest is in the workers' hands; one of them may need this thread's
+  // processor where other processes run.
   for (int spins = 0; chunksDone.load(std::memory_order_acquire) != chunks;) {
     _mm_pause();
     if (++spins == 4096) {

@@ -1,5 +1,4 @@
-//===- ThreadPool.h - The threads of a loaded model ---------------*- C++
-//-*-===//
+//===- ThreadPool.h - The threads of a loaded model -------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -9,7 +8,9 @@
 //
 // A step is some hundred short loops, each over before an ordinary condition
 // variable has woken anybody. So workers spin for a while after a loop and
-// sleep only when none follows.
+// sleep only when none follows. Those that spin or run have a seat each, and
+// there are no more seats than processors beside the caller's: further threads
+// sleep, instead of taking the processors of those that have work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,6 +56,8 @@ public:
   /// A pool of `threads` threads, the one that calls parallelFor included; at
   /// least 1.
   explicit ThreadPool(int threads);
+  /// \param processors  that the threads share.
+  ThreadPool(int threads, int processors);
   ThreadPool(const ThreadPool &) = delete;
   ThreadPool &operator=(const ThreadPool &) = delete;
   ~ThreadPool();
@@ -99,6 +102,12 @@ private:
   }
 
   void work();
+  /// Whether there is a loop after `last`, or the pool ends.
+  bool hasLoop(uint32_t last) const;
+  /// Waits for that, for a short while. \returns whether it came.
+  bool spin(uint32_t last) const;
+  /// Sleeps until there may be one.
+  void sleep(uint32_t last);
   /// Runs chunks of loop `epoch` until none is left.
   void runChunks(uint32_t epoch);
 
@@ -122,6 +131,8 @@ private:
   /// A copy of the epoch that workers sleep on, and how many do.
   alignas(64) std::atomic<uint32_t> epochFutex{0};
   std::atomic<uint32_t> sleepers{0};
+  const int seats;            ///< workers that may be awake at once
+  std::atomic<int> seated{0}; ///< workers that are
 };
 
 } // namespace octet::rt

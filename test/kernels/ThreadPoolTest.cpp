@@ -1,5 +1,4 @@
-//===- ThreadPoolTest.cpp - Loops of all sizes on pools of all sizes
-//----------===//
+//===- ThreadPoolTest.cpp - Loops of all sizes on pools of all sizes ------===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.
@@ -29,7 +28,7 @@ class Pool : public ::testing::TestWithParam<int> {};
 INSTANTIATE_TEST_SUITE_P(Threads, Pool, ::testing::Values(1, 2, 3, 7, 32));
 
 TEST_P(Pool, EveryIndexOnce) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(GetParam(), GetParam());
   EXPECT_EQ(pool.size(), GetParam());
   for (int64_t n : {0, 1, 2, 5, 64, 1000, 12345}) {
     for (int64_t grain : {-1, 0, 1, 7, 1000, 1 << 30}) {
@@ -48,7 +47,7 @@ TEST_P(Pool, EveryIndexOnce) {
 
 TEST_P(Pool, ManyShortLoops) {
   // A late worker must neither run nor count a chunk of another loop.
-  ThreadPool pool(GetParam());
+  ThreadPool pool(GetParam(), GetParam());
   for (int round = 0; round < 20000; ++round) {
     const int64_t n = 1 + round % 9;
     std::atomic<int64_t> sum{0};
@@ -61,7 +60,7 @@ TEST_P(Pool, ManyShortLoops) {
 }
 
 TEST_P(Pool, WakesAfterSleeping) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(GetParam(), GetParam());
   for (int round = 0; round < 20; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     std::atomic<int> count{0};
@@ -73,7 +72,7 @@ TEST_P(Pool, WakesAfterSleeping) {
 }
 
 TEST_P(Pool, NestedLoopsRunInline) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(GetParam(), GetParam());
   std::atomic<int64_t> count{0};
   pool.parallelFor(50, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -90,7 +89,7 @@ TEST_P(Pool, NestedLoopsRunInline) {
 }
 
 TEST_P(Pool, TwoUsersAtOnce) {
-  ThreadPool pool(GetParam());
+  ThreadPool pool(GetParam(), GetParam());
   std::atomic<int64_t> count{0};
   auto use = [&] {
     for (int i = 0; i < 200; ++i)
@@ -100,6 +99,29 @@ TEST_P(Pool, TwoUsersAtOnce) {
   use();
   other.join();
   EXPECT_EQ(count.load(), 2 * 200 * 30);
+}
+
+// More threads than processors: no more of them run than there are, so that
+// none takes the processor of one that has work.
+TEST(PoolCrowded, NoMoreThreadsRunThanProcessors) {
+  for (int processors : {1, 2, 3}) {
+    ThreadPool pool(40, processors);
+    EXPECT_EQ(pool.size(), 40);
+    for (int round = 0; round < 30; ++round) {
+      std::atomic<int> running{0}, most{0}, count{0};
+      pool.parallelChunks(100, 1, [&](int64_t begin, int64_t end) {
+        const int now = ++running;
+        for (int seen = most;
+             now > seen && !most.compare_exchange_weak(seen, now);)
+          ;
+        count += static_cast<int>(end - begin);
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+        --running;
+      });
+      EXPECT_EQ(count, 100);
+      EXPECT_LE(most, processors);
+    }
+  }
 }
 
 TEST(PoolDefaults, OneThreadAtLeast) {
