@@ -11,6 +11,7 @@
 #include "octet/Support/Escape.h"
 #include "octet/Support/MappedFiles.h"
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -23,11 +24,76 @@
 using namespace octet;
 using namespace octet::rt;
 
-uint64_t rt::fnv1a(std::span<const std::byte> bytes, uint64_t hash) {
-  for (std::byte b : bytes)
-    hash = (hash ^ uint64_t(b)) * 0x100000001b3ull;
-  return hash;
+//===----------------------------------------------------------------------===//
+// Checksum
+//===----------------------------------------------------------------------===//
+
+static constexpr uint64_t kPrime1 = 0x9e3779b185ebca87ull,
+                          kPrime2 = 0xc2b2ae3d27d4eb4full,
+                          kPrime3 = 0x165667b19e3779f9ull,
+                          kPrime4 = 0x85ebca77c2b2ae63ull,
+                          kPrime5 = 0x27d4eb2f165667c5ull;
+
+template <typename T>
+static uint64_t load(const std::byte *from) {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
 }
+
+static uint64_t mixWord(uint64_t lane, uint64_t word) {
+  return std::rotl(lane + word * kPrime2, 31) * kPrime1;
+}
+
+void Checksum::addStripe(const std::byte *stripe) {
+  for (int i = 0; i < 4; ++i)
+    lanes[i] = mixWord(lanes[i], load<uint64_t>(stripe + 8 * i));
+}
+
+void Checksum::add(std::span<const std::byte> bytes) {
+  const size_t held = total % kStripe;
+  total += bytes.size();
+  if (held) {
+    const size_t more = std::min(kStripe - held, bytes.size());
+    std::copy_n(bytes.data(), more, waiting + held);
+    bytes = bytes.subspan(more);
+    if (held + more < kStripe)
+      return;
+    addStripe(waiting);
+  }
+  for (; bytes.size() >= kStripe; bytes = bytes.subspan(kStripe))
+    addStripe(bytes.data());
+  std::copy_n(bytes.data(), bytes.size(), waiting);
+}
+
+uint64_t Checksum::get() const {
+  uint64_t hash = kPrime5; // lane 2 is the seed
+  if (total >= kStripe) {
+    hash = std::rotl(lanes[0], 1) + std::rotl(lanes[1], 7) +
+           std::rotl(lanes[2], 12) + std::rotl(lanes[3], 18);
+    for (uint64_t lane : lanes)
+      hash = (hash ^ mixWord(0, lane)) * kPrime1 + kPrime4;
+  }
+  hash += total;
+  const std::byte *at = waiting, *end = waiting + total % kStripe;
+  for (; end - at >= 8; at += 8)
+    hash = std::rotl(hash ^ mixWord(0, load<uint64_t>(at)), 27) * kPrime1 +
+           kPrime4;
+  if (end - at >= 4) {
+    hash =
+        std::rotl(hash ^ load<uint32_t>(at) * kPrime1, 23) * kPrime2 + kPrime3;
+    at += 4;
+  }
+  for (; at != end; ++at)
+    hash = std::rotl(hash ^ uint64_t(*at) * kPrime5, 11) * kPrime1;
+  hash = (hash ^ hash >> 33) * kPrime2;
+  hash = (hash ^ hash >> 29) * kPrime3;
+  return hash ^ hash >> 32;
+}
+
+//===----------------------------------------------------------------------===//
+// Payload
+//===----------------------------------------------------------------------===//
 
 Payload::Payload(Payload &&o) noexcept
     : file(std::move(o.file)), sections(std::move(o.sections)),
@@ -166,11 +232,12 @@ Result<std::optional<Payload>> Payload::find(const std::string &name,
                                   quoteName(order[i]->name) + " overlap");
   result.first = order.front()->offset;
 
-  auto program = result.section("program");
-  if (!program)
+  if (!result.section("program"))
     return inputError(path, "the payload has no section 'program'");
-  uint64_t checksum = fnv1a(*program, fnv1a(table));
-  if (checksum != trailer.checksum)
+  Checksum checksum;
+  checksum.add({result.base + result.first,
+                size_t(fileBytes - sizeof(trailer) - result.first)});
+  if (checksum.get() != trailer.checksum)
     return inputError(path, "the payload is damaged: its checksum differs from "
                             "the one it was written with; compile again");
   return std::optional<Payload>(std::move(result));

@@ -10,12 +10,13 @@
 //
 //   [runner][pad to 4096]  section 0 … section n-1, each at a multiple of 4096
 //   table:    n entries { char name[16]; u64 offset; u64 bytes; }
-//   trailer:  { char magic[8] = "OCTETPLD"; u32 version = 1; u32 sections;
+//   trailer:  { char magic[8] = "OCTETPLD"; u32 version = 2; u32 sections;
 //               u64 table_offset; u64 checksum; }   32 bytes, the file's end
 //
-// Little-endian; offsets from the start of the file. `checksum` is FNV-1a 64
-// over the table and then the bytes of `program`: damaged machine code is told
-// before the loader of shared objects sees it.
+// Little-endian; offsets from the start of the file. `checksum` is XXH64, seed
+// 0, of all bytes from the first section to the trailer, gaps included: damage
+// is told before the loader of shared objects or a tokenizer sees it. It reads
+// some gigabytes a second, so that it can be compared at each start.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +35,7 @@
 namespace octet::rt {
 
 inline constexpr char kPayloadMagic[9] = "OCTETPLD";
-inline constexpr uint32_t kPayloadVersion = 1;
+inline constexpr uint32_t kPayloadVersion = 2;
 inline constexpr uint64_t kPayloadAlign = 4096;
 inline constexpr uint32_t kMaxSections = 256;
 /// Names are 1 to 15 bytes and end in a NUL.
@@ -54,9 +55,21 @@ struct PayloadTrailer {
 };
 static_assert(sizeof(PayloadEntry) == 32 && sizeof(PayloadTrailer) == 32);
 
-/// FNV-1a 64 of `bytes`, continued from `hash`.
-uint64_t fnv1a(std::span<const std::byte> bytes,
-               uint64_t hash = 0xcbf29ce484222325ull);
+/// XXH64 with seed 0, piece by piece.
+/// Source: github.com/Cyan4973/xxHash, doc/xxhash_spec.md.
+class Checksum {
+public:
+  void add(std::span<const std::byte> bytes);
+  uint64_t get() const;
+
+private:
+  static constexpr size_t kStripe = 32;
+  void addStripe(const std::byte *stripe);
+  uint64_t lanes[4] = {0x60ea27eeadc0b5d6ull, 0xc2b2ae3d27d4eb4full, 0,
+                       0x61c8864e7a143579ull};
+  uint64_t total = 0;         ///< bytes
+  std::byte waiting[kStripe]; ///< the total % kStripe last ones
+};
 
 /// The sections of one file, mapped read-only.
 class Payload {

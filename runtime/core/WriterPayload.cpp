@@ -31,7 +31,6 @@ Status rt::writePayload(const std::string &path,
     offset += pad;
   };
   std::vector<PayloadEntry> table;
-  std::span<const std::byte> program;
   for (const SectionToWrite &section : sections) {
     if (section.name.empty() || section.name.size() >= kSectionNameBytes)
       return internalError(path,
@@ -44,8 +43,6 @@ Status rt::writePayload(const std::string &path,
     table.push_back(entry);
     pieces.push_back(section.data);
     offset += int64_t(section.data.size());
-    if (section.name == "program")
-      program = section.data;
   }
   padTo(alignof(PayloadEntry));
   PayloadTrailer trailer{};
@@ -53,8 +50,12 @@ Status rt::writePayload(const std::string &path,
   trailer.version = kPayloadVersion;
   trailer.sections = uint32_t(table.size());
   trailer.tableOffset = uint64_t(offset);
-  trailer.checksum = fnv1a(program, fnv1a(std::as_bytes(std::span(table))));
   pieces.push_back(std::as_bytes(std::span(table)));
+  // The runner and the gap behind it are no part of the payload.
+  Checksum checksum;
+  for (std::span<const std::byte> piece : std::span(pieces).subspan(2))
+    checksum.add(piece);
+  trailer.checksum = checksum.get();
   pieces.push_back(std::as_bytes(std::span(&trailer, 1)));
   return writeFile(path, pieces, /*executable=*/true);
 }

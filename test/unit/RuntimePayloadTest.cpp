@@ -70,9 +70,11 @@ protected:
     PayloadEntry table[2];
     std::memcpy(table, at, sizeof(table));
     change(trailer, table);
-    trailer.checksum =
-        fnv1a(bytes("the program"), fnv1a(std::as_bytes(std::span(table))));
     std::memcpy(at, table, sizeof(table));
+    Checksum checksum;
+    checksum.add(
+        bytes(file).subspan(kPayloadAlign, file.size() - 32 - kPayloadAlign));
+    trailer.checksum = checksum.get();
     std::memcpy(file.data() + file.size() - 32, &trailer, 32);
     return file;
   }
@@ -123,8 +125,8 @@ TEST_F(PayloadTest, LyingTrailer) {
   using T = PayloadTrailer;
   using E = PayloadEntry;
   EXPECT_EQ(errorOf(changed([](T &, E *) {})), "no error");
-  EXPECT_EQ(errorOf(changed([](T &t, E *) { t.version = 2; })),
-            "payload version 2, this runner reads version 1");
+  EXPECT_EQ(errorOf(changed([](T &t, E *) { t.version = 1; })),
+            "payload version 1, this runner reads version 2");
   EXPECT_EQ(errorOf(changed([](T &t, E *) { t.sections = 0; })),
             "0 payload sections; 1 to 256 are possible");
   EXPECT_EQ(errorOf(changed([](T &t, E *) { t.sections = 0xffffffff; })),
@@ -168,11 +170,38 @@ TEST_F(PayloadTest, LyingTable) {
       "payload section 0 has no printable name");
 }
 
-TEST_F(PayloadTest, DamagedProgram) {
-  std::string file = write();
-  file[4096 + 3] ^= 1;
-  EXPECT_EQ(errorOf(file), "the payload is damaged: its checksum differs from "
-                           "the one it was written with; compile again");
+TEST_F(PayloadTest, DamageIsToldWhereverItIs) {
+  const std::string file = write();
+  // Program, gap, tokenizer, table; the runner is another's.
+  for (size_t at : {4096, 4096 + 3, 8000, 8192, 8193, 8200 + 15}) {
+    std::string damaged = file;
+    damaged[at] ^= 0x80;
+    EXPECT_NE(errorOf(damaged), "no error") << at;
+    if (at < 8200)
+      EXPECT_EQ(errorOf(damaged),
+                "the payload is damaged: its checksum differs from the one it "
+                "was written with; compile again");
+  }
+  std::string other = file;
+  other[0] = 'H';
+  EXPECT_EQ(errorOf(other), "no error");
+}
+
+// Values of other implementations of XXH64, however the bytes are cut.
+TEST(Checksum, IsXXH64) {
+  auto of = [](std::string_view text, size_t piece) {
+    Checksum checksum;
+    for (; !text.empty(); text.remove_prefix(std::min(piece, text.size())))
+      checksum.add(std::as_bytes(std::span(text.substr(0, piece))));
+    return checksum.get();
+  };
+  for (size_t piece : {1, 3, 8, 31, 32, 33, 1000}) {
+    EXPECT_EQ(of("", piece), 0xef46db3751d8e999u);
+    EXPECT_EQ(of("a", piece), 0xd24ec4f1a98c6e5bu);
+    EXPECT_EQ(of("abc", piece), 0x44bc2cf5ad770999u);
+    EXPECT_EQ(of("Nobody inspects the spammish repetition", piece),
+              0xfbcea83c8a378bf1u);
+  }
 }
 
 TEST_F(PayloadTest, UnwritableOutput) {
