@@ -295,6 +295,11 @@ TEST(Decide, TiedAndMissingHeadsW15) {
   config["tie_word_embeddings"] = true;
   Checkpoint tied(config, block());
   EXPECT_FALSE(tied.tensors.contains("lm_head.weight"));
+  // A list may name the head that has no tensor (C7).
+  Checkpoint listed(config, block({"lm_head"}));
+  Result<CheckpointDecisions> named = listed.decide();
+  ASSERT_TRUE(named.ok()) << text(named.status());
+  EXPECT_EQ(rules(named->warnings), Rules());
   StoredTensor head;
   head.type = StoredType::BF16;
   head.shape = {512, 256};
