@@ -49,9 +49,8 @@ static constexpr std::array kRules = {
          "BF16.",
          "A second rounding, or an FP8 output, would add an error that no "
          "reference has.",
-         "a linear whose result is !q.tensor\n"
-         "error: 'model.linear' op result must be a matrix of the activation "
-         "dtype [P4]",
+         "a result that is not what the weight's rows make\n"
+         "error: 'model.linear' op result has N = 384, the weight has 256 [P4]",
          "None for a user."},
     Rule{"P5", "Norms are never quantised",
          "All norms, those of q_a and kv_a included: BF16 in and out, FP32 "
@@ -78,9 +77,9 @@ static constexpr std::array kRules = {
          "another layout does not verify.",
          "Writers and readers of a cache are different kernels; bytes alone do "
          "not say which layout they are in.",
-         "a GQA model with --kv-cache fp8_ds_mla\n"
-         "error: --kv-cache fp8_ds_mla: is a layout of MLA caches, this model "
-         "has heads of keys and values; bf16, f16, f32 or fp8_e4m3 [P7]",
+         "an attention over the cache of another\n"
+         "error: 'model.attention' op reads 2 heads of 64, the cache is "
+         "'!q.kv<bf16, page = 64, heads = 4, dim = 32>' [P7]",
          "--kv-cache with a layout of the model's attention."},
     Rule{"P7a", "The cache of GQA and MHA",
          "The activation dtype, or fp8_e4m3: e4m3(k / k_scale) and "

@@ -175,7 +175,7 @@ static constexpr std::array kRules = {
         "The gpt-oss checkpoints name what is not converted; read as a list "
         "of all exceptions it would leave nothing of the attention.",
         "model.layers.0.self_attn.q_proj stored as U8 blocks\n"
-        "error: model.layers.0.self_attn.q_proj: weight is U8 [64, 32]; method "
+        "error: model.layers.0.self_attn.q_proj: weight is U8; method "
         "'mxfp4' quantises routed experts only, expected BF16, F16 or F32 "
         "[C12]",
         "Use a method that covers linears (quark, modelopt_fp4)."},
@@ -202,7 +202,7 @@ static constexpr std::array kRules = {
          "scales.",
          "\"quant_algo\": \"FP8X\"\n"
          "error: config.json: quantization_config.quant_algo: is 'FP8X'; "
-         "expected 'FP8', 'FP8_PER_CHANNEL_PER_TOKEN', ... [C14]",
+         "expected one of 'fp8', 'fp8_pb_real', ..., in any letter case [C14]",
          "Write the name as the exporter has it, in any letter case."},
     Rule{
         "C15", "Fields of the model are read in both spellings",

@@ -71,7 +71,8 @@ static constexpr std::array kRules = {
         "A result that changes with the batch cannot be reproduced or "
         "compared.",
         "a contract with a static scale a block\n"
-        "error: a static scale goes with per_tensor [B5]",
+        "error: a static activation scale and per_tensor come together: one "
+        "scale of a whole step would make rows depend on each other [B5]",
         "--batch-invariant=false allows split-K by M."},
     Rule{
         "B6", "MXFP8 runs natively on sm_100 and later and on the CPU",
@@ -81,8 +82,8 @@ static constexpr std::array kRules = {
         "Only those tensor cores multiply by an exponent every 32 elements.",
         "octet compile CKPT --target sm_90a, quant_method mxfp8\n"
         "error: --target sm_90a: method 'mxfp8' needs compute capability 10.0 "
-        "or higher, sm_90a is 9.0; --mxfp8-as block or --mxfp8-as weight-only "
-        "runs it there [B6]",
+        "or higher, or the CPU; sm_90a is 9.0; --mxfp8-as block or --mxfp8-as "
+        "weight-only runs it there [B6]",
         "--mxfp8-as block, --mxfp8-as weight-only, or another target."},
     Rule{"B7", "Experts' rows are sorted, and the type says so",
          "The grouped product needs its rows sorted by expert. The layout is "

@@ -105,9 +105,10 @@ static constexpr std::array kRules = {
         "The formats differ in where the second scale goes (NVFP4 of ModelOpt "
         "multiplies, that of compressed-tensors divides) and in the order of "
         "nibbles; both mistakes give a model that is wrong and finite.",
-        "K = 2880 over groups of 128 is no MX format: the group is 32.\n"
-        "error: a.b: 'weight_scale' is U8 [64, 8]; expected U8 [64, 32] "
-        "(64x1024 in groups of 32) [N7]",
+        "!q.tensor<64x256xf4E2M1FN, group<64>, f8E8M0FNU, layout = packed>\n"
+        "error: f4E2M1FN codes have group<32> and f8E8M0FNU scales (MXFP4) or "
+        "group<16>, f8E4M3FN scales and a global one (NVFP4), these have "
+        "group<64>, 'f8E8M0FNU' scales and no global one [N7]",
         "Convert with the exporter of the format; a group size that the format "
         "does not have cannot be read."},
     Rule{"N8", "E4M3FNUZ and E5M2 are converted on load",

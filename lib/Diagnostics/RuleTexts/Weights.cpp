@@ -93,9 +93,10 @@ static constexpr std::array kRules = {
          "rank, E its local experts.",
          "A scale grid of cdiv(2 I_p, bn) rows is a row short whenever I_p is "
          "no multiple of bn.",
-         "I_p = 192, bn = 128: 2 + 2 scale rows, not 3.\n"
-         "error: model.layers.1.mlp.experts: scale is F32 [8, 3, 4], w13 of "
-         "2 x 192 rows in blocks of 128 has [8, 4, 4] [W5]",
+         "I_p = 192, bn = 128: 2 + 2 scale rows, not 3. In IR, a gate of 60 "
+         "rows beside a down of 64 columns:\n"
+         "error: 'model.experts' op gate_up is 'tensor<8x60x256xbf16>', "
+         "expected 8 x 64 x 256 [W5]",
          "None for a checkpoint: its experts are stored one by one."},
     Rule{
         "W5b", "Each shard of a fused matrix starts its own scale rows",
@@ -107,7 +108,7 @@ static constexpr std::array kRules = {
         "neither.",
         "!q.tensor<2624x7168xf8E4M3FN, block<128x128>, f32, shards = "
         "[2048, 512]>\n"
-        "error: shards add up to 2560 rows, the tensor has 2624 [W5b]",
+        "error: shards add up to 2560, the matrix has 2624 rows [W5b]",
         "The widths of all shards, in order."},
     Rule{
         "W6", "Every scale is there, and is a scale",
@@ -131,8 +132,9 @@ static constexpr std::array kRules = {
         "to be requantised.",
         "q with 0.5, k with 0.25: sw = 0.5 on q's rows, 0.25 on k's.\n"
         "error: a: stores !q.tensor<32x32xf8E4M3FN, block<128x128>, f32>, the "
-        "contract is per_channel; scales are only ever spread from one a "
-        "tensor to one a channel [W7]",
+        "contract is #q.contract<weight = per_channel, scale = f32, activation "
+        "= per_token>; scales are only ever spread from one a tensor to one a "
+        "channel [W7]",
         "None is needed for per-tensor checkpoints; blocks have a contract of "
         "their own (B1, B2)."},
     Rule{"W8", "Requantising to the largest scale",
@@ -178,8 +180,7 @@ static constexpr std::array kRules = {
          "is lossy, so it is visible and can be refused.",
          "octet compile CKPT --numerics sm_100f: a block with scale 0.011 and "
          "largest code 448 gets 2^-6.\n"
-         "error: a.b: stores scales in f32, the contract's are f8E8M0FNU; only "
-         "widening to f32 is exact [W11]",
+         "No input breaks it; octet ledger shows the error.",
          "--scale-format keep; a checkpoint with scale_fmt ue8m0, whose scales "
          "are powers of two."},
     Rule{"W12", "MLA absorption splits kv_b_proj by heads, after dequantising",
