@@ -90,7 +90,7 @@ def read_rows(ckpt, path):
     _, (n_size, k_size) = ints(ckpt, path + ".weight_shape", "q")
     (_, words), code = ints(ckpt, path + ".weight_packed")
     (_, groups), scale = floats(ckpt, path + ".weight_scale")
-    group = -(-k_size // groups)
+    group = weights["group_size"] or k_size
     if path + ".weight_g_idx" in ckpt.tensors:
         _, group_of = ints(ckpt, path + ".weight_g_idx", "i")
     else:
