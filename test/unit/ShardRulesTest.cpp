@@ -125,3 +125,24 @@ TEST(ShardRules, W3cRanks) {
   EXPECT_EQ(describeRanks({.tp = 0}), "--tp 0: expected 1 or more [W3c]");
   EXPECT_EQ(describeRanks({.dp = -1}), "--dp -1: expected 1 or more [W3c]");
 }
+// W3: what works for all of a model. 24 heads and 8 KV heads leave 1, 2, 4, 8
+// and 24 ranks, 3072 columns in blocks of 128 the divisors of 24, experts of
+// six blocks those of 6.
+TEST(ShardRules, W3WholeModel) {
+  SplitModel model;
+  model.heads = {{24, 8}};
+  model.linears = {row(3072, 128)};
+  EXPECT_EQ(describeWholeModel(model, {}),
+            "for the whole model tp=1, 2, 4, 8 or 24 would work");
+  model.experts = {row(768, 128)};
+  model.numExperts = 32;
+  EXPECT_EQ(describeWholeModel(model, {}),
+            "for the whole model tp=1 or 2 would work");
+  // Eight groups: of one rank each, or of three with two blocks each.
+  EXPECT_EQ(describeWholeModel(model, {.tp = 4, .ep = 8}),
+            "for the whole model with ep=8 tp=8 or 24 would work");
+  model.heads = {{5, 5}};
+  model.linears = {row(3072, 3072)};
+  EXPECT_EQ(describeWholeModel(model, {.tp = 8, .ep = 8, .dp = 3}),
+            "no tp works for the whole model with ep=8, dp=3");
+}
