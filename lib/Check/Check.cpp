@@ -9,6 +9,8 @@
 #include "Steps.h"
 #include "lib/Import/Architecture.h"
 #include "lib/Modules/ActivationDtype.h"
+#include "lib/QuantMethods/Fields.h"
+#include "octet/Checkpoint/Gguf.h"
 #include "octet/Support/Escape.h"
 #include <sys/stat.h>
 
@@ -39,7 +41,7 @@ static ErrorInfo splitLine(const std::string &line) {
 
 /// What is read for --config-only: no header, no index.
 static Result<Checkpoint> openConfig(const std::string &path) {
-  if (path.ends_with(".gguf"))
+  if (isGgufName(path))
     return openCheckpoint(path);
   Checkpoint checkpoint;
   checkpoint.path = path;
@@ -257,6 +259,18 @@ static bool decide(CheckContext &context, const Checkpoint &checkpoint) {
   return true;
 }
 
+/// A cache that is none of ours, unless the user chose one (C4, P7b).
+static void checkCache(CheckContext &context, const Checkpoint &checkpoint) {
+  if (context.options.kvCache != "auto")
+    return;
+  Result<std::optional<FoundConfig>> found =
+      findQuantConfig(checkpoint.config, checkpoint.hfQuantConfig);
+  if (!found || !*found)
+    return; // decided before
+  if (Status status = checkKvDeclaration(**found); !status.ok())
+    context.addError(status.takeInfo());
+}
+
 /// With --strict what is otherwise reported is an error.
 static void makeStrict(CheckContext &context) {
   for (ErrorInfo &warning : context.report.warnings) {
@@ -284,6 +298,8 @@ CheckReport octet::checkCheckpoint(const std::string &path,
   readTargets(context);
   readDtype(context, checkpoint->config);
   context.decided = decide(context, *checkpoint);
+  if (context.decided)
+    checkCache(context, *checkpoint);
   if (context.decided)
     readPositions(context, checkpoint->config);
   if (context.decided) {

@@ -9,6 +9,7 @@
 #include "Fields.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 
@@ -177,29 +178,44 @@ std::string octet::toLower(std::string_view text) {
   return lower;
 }
 
-/// One of the two fields. What is none of ours declares nothing here: the
-/// choice of the cache's layout refuses it, unless the user chose one (P7b).
-static void readKvField(Fields &fields, std::string_view name,
-                        std::string &declared) {
-  const nlohmann::json *value = fields.find(name);
-  if (!value)
-    return;
+constexpr std::array<std::string_view, 2> kKvFields = {"kv_cache_scheme",
+                                                       "kv_cache_quant_algo"};
+
+/// What the value of one of the two fields declares: an FP8 cache, nothing, or
+/// a cache that is none of ours.
+enum class DeclaredCache { Nothing, Fp8, Unknown };
+
+static DeclaredCache readKvValue(const nlohmann::json &value) {
   bool isFp8 = false;
-  if (value->is_string()) {
-    std::string word = toLower(value->get<std::string>());
+  if (value.is_string()) {
+    std::string word = toLower(value.get<std::string>());
+    if (word.empty() || word == "none" || word == "auto")
+      return DeclaredCache::Nothing;
     isFp8 = word == "fp8" || word == "static" || word == "fp8_e4m3";
-  } else if (value->is_object()) {
-    auto bits = value->find("num_bits"), type = value->find("type");
-    isFp8 = bits != value->end() && *bits == 8 && type != value->end() &&
-            *type == "float";
+  } else if (value.is_object()) {
+    auto bits = value.find("num_bits"), type = value.find("type");
+    isFp8 = bits != value.end() && *bits == 8 && type != value.end() &&
+            type->is_string() && toLower(type->get<std::string>()) == "float";
   }
-  if (isFp8)
-    declared = std::string(name) + " is " + describeJson(*value);
+  return isFp8 ? DeclaredCache::Fp8 : DeclaredCache::Unknown;
 }
 
 void octet::readKvCache(Fields &fields, std::string &declared) {
-  readKvField(fields, "kv_cache_scheme", declared);
-  readKvField(fields, "kv_cache_quant_algo", declared);
+  for (std::string_view name : kKvFields)
+    if (const nlohmann::json *value = fields.find(name);
+        value && readKvValue(*value) == DeclaredCache::Fp8)
+      declared = std::string(name) + " is " + describeJson(*value);
+}
+
+Status octet::checkKvDeclaration(const FoundConfig &found) {
+  Fields fields(found.fields, found.source);
+  for (std::string_view name : kKvFields)
+    if (const nlohmann::json *value = fields.find(name);
+        value && readKvValue(*value) == DeclaredCache::Unknown)
+      return fields.error(name, "is " + describeJson(*value) +
+                                    ", expected FP8 or 8 bits of type 'float'; "
+                                    "--kv-cache says which layout instead");
+  return Status::success();
 }
 
 //===----------------------------------------------------------------------===//

@@ -58,6 +58,10 @@ private:
 /// \param [out] declared  "kv_cache_scheme is 'static'", or untouched.
 void readKvCache(Fields &fields, std::string &declared);
 
+/// The cache that a config declares is one of ours (C4). Only where the user
+/// chose no layout, who is asked first (P7b).
+Status checkKvDeclaration(const FoundConfig &found);
+
 /// What a reader is asked.
 struct ReadRequest {
   std::string_view name;        ///< the registry name that is asked

@@ -157,4 +157,5 @@ if __name__ == "__main__":
     sys.modules["more_cases"] = sys.modules["__main__"]
     import more_cases_config  # noqa: F401
     import more_cases_weights  # noqa: F401
+    import more_cases_formats  # noqa: F401
     sys.exit(main())

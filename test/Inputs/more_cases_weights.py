@@ -547,6 +547,14 @@ def cache_as_an_object():
                    accept({attn: {"kv_cache": {"dtype": "BF16"}}}, kv="bf16", silent=["W14]"])]
 
 
+@case("C4 P7b")
+def cache_of_another_format():
+    """A declared INT8 cache is refused, unless a flag says what to do."""
+    model = llama(BLOCK | {"kv_cache_quant_algo": "INT8"})
+    return model, [reject("C4", "kv_cache_quant_algo", "INT8"),
+                   accept({f"{LAYER}.self_attn.attn": {"kv_cache": {"dtype": "BF16"}}}, kv="bf16")]
+
+
 @case("P7", "sgl-project/sglang#35291")
 def cache_of_latent_attention():
     """128 codes, one scale, 64 of RoPE; and a layout that has no latent."""
