@@ -83,6 +83,11 @@ CASES = {
     "gptq-marlin-format": {"quant_method": "gptq", "bits": 4,
                            "group_size": 128, "checkpoint_format": "marlin"},
     "gptq-3-bit": {"quant_method": "gptq", "bits": 3, "group_size": 128},
+    # Something else than an object (C1); names are compared whole, in any
+    # letter case (C14).
+    "no-object": ["fp8"],
+    "modelopt-any-case": {"quant_algo": "Fp8"},
+    "modelopt-part-of-a-name": {"quant_algo": "FP8X"},
     # What could change results and is in no reader is reported (C15).
     "unknown-key": compressed("float-quantized", smooth_factor=0.5),
 }

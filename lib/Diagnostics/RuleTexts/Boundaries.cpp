@@ -204,8 +204,8 @@ static constexpr std::array kRules = {
          "FP32; a forbidden token is -inf before the softmax. INT32 out.",
          "Probabilities of a large vocabulary are below BF16's resolution.",
          "--temperature nan\n"
-         "error: --temperature nan: expected a finite number of at least 0 "
-         "[P17]",
+         "error: command line: --temperature: is 'nan', expected a number from "
+         "0 to 1e+06. No input breaks it otherwise.",
          "A finite temperature; 0 is greedy."},
     Rule{"P18", "Draft tokens are accepted by a ratio in FP32",
          "The probabilities of draft and model are FP32, and so is the ratio "
