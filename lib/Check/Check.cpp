@@ -11,6 +11,7 @@
 #include "lib/Modules/ActivationDtype.h"
 #include "lib/QuantMethods/Fields.h"
 #include "octet/Checkpoint/Gguf.h"
+#include "octet/Checkpoint/Gguf.h"
 #include "octet/Support/Escape.h"
 #include <sys/stat.h>
 

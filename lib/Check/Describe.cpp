@@ -375,6 +375,7 @@ void octet::describeUnits(CheckContext &context) {
     if (module.path == head.tiedTo) {
       head.matrix = module.matrix;
       head.parallel = module.parallel;
+      head.method = module.method;
     }
   head.computeDtype = nameDtype(context.dtype);
   context.report.modules.push_back(std::move(head));

@@ -324,7 +324,7 @@ Result<Checkpoint> octet::openCheckpoint(const std::string &path,
   Checkpoint checkpoint;
   checkpoint.path = path;
   if (!fs::is_directory(status)) {
-    if (path.ends_with(".gguf"))
+    if (isGgufName(path))
       return openGguf(path);
     if (options.needConfig || !path.ends_with(kSuffix))
       return inputError(subject, "is not a folder; a checkpoint is a folder "

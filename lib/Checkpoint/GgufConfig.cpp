@@ -439,6 +439,14 @@ Result<Checkpoint> Opener::run() {
 
 } // namespace
 
+bool octet::isGgufName(std::string_view path) {
+  constexpr std::string_view kEnding = ".gguf";
+  return path.size() >= kEnding.size() &&
+         std::ranges::equal(
+             path.substr(path.size() - kEnding.size()), kEnding, {},
+             [](char c) { return c >= 'A' && c <= 'Z' ? char(c + 32) : c; });
+}
+
 Result<Checkpoint> octet::openGguf(const std::string &path) {
   OCTET_TRY_ASSIGN(GgufFile file, readGguf(path));
   return Opener(std::move(file), path).run();

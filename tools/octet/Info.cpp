@@ -277,6 +277,9 @@ Summary summarise(const Checkpoint &checkpoint) {
     summary.total.add(tensor);
     summary.byType[{tensor.type, tensor.packing}].add(tensor);
     summary.byFile[tensor.file].add(tensor);
+    // Nothing is declared: each tensor says how it is packed.
+    if (summary.method.empty() && tensor.packing != Packing::None)
+      summary.method = "gguf";
   }
   summary.lines = foldTensors(table.all());
   return summary;
@@ -460,8 +463,5 @@ Status octet::printInfo(const InfoOptions &options, std::ostream &out) {
     printJson(checkpoint, summary, options.tensors, out);
   else
     printText(checkpoint, summary, options.tensors, out);
-  out.flush();
-  if (!out)
-    return machineError("", "the output cannot be written");
   return Status::success();
 }

@@ -71,6 +71,9 @@ struct GgufFile {
 /// that are not aligned, out of range or overlap.
 Result<GgufFile> readGguf(const std::string &path);
 
+/// Whether a file's name ends in `.gguf`, in small or capital letters.
+bool isGgufName(std::string_view path);
+
 /// The file as a checkpoint: config and generation config from the metadata,
 /// the tensor names of a folder, W16. Architectures: llama (Llama, Mistral),
 /// qwen2, qwen3; others are refused by name.
