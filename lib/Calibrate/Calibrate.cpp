@@ -60,7 +60,11 @@ Result<std::vector<rt::FilePrompt>> readPrompts(const std::string &path) {
                       "is empty; lines {\"prompt\": \"text\"} or "
                       "{\"prompt_ids\": [ids…]}, or a text, are needed");
   if (text[first] == '{')
-    return rt::readPromptsFile(path);
+    return rt::parsePrompts(text, path);
+  if (!isUtf8(text))
+    return inputError(escapePath(path),
+                      "is neither lines {\"prompt\": \"text\"} or "
+                      "{\"prompt_ids\": [ids…]} nor a text in UTF-8");
   rt::FilePrompt prompt;
   prompt.subject = escapePath(path);
   prompt.isText = true;

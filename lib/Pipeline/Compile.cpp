@@ -19,6 +19,7 @@
 #include "octet/Quantize/GgufTokenizerFiles.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
+#include "octet/Support/Output.h"
 #include "octet/Text/ChatTemplate.h"
 #include "octet/Text/Tokenizer.h"
 #include "passes/Passes.h"
@@ -36,16 +37,8 @@ namespace octet {
 //===----------------------------------------------------------------------===//
 
 static Status writeText(const std::string &path, llvm::StringRef text) {
-  if (path.empty() || path == "-") {
-    llvm::outs() << text;
-    llvm::outs().flush();
-    if (llvm::outs().has_error()) {
-      std::string why = llvm::outs().error().message();
-      llvm::outs().clear_error();
-      return machineError("stdout", why);
-    }
-    return Status::success();
-  }
+  if (path.empty() || path == "-")
+    return print(text);
   std::span<const std::byte> piece(
       reinterpret_cast<const std::byte *>(text.data()), text.size());
   return writeFile(path, {&piece, 1});
@@ -128,6 +121,20 @@ readTokenizer(const Checkpoint &checkpoint) {
   return text;
 }
 
+/// A template that cannot write the simplest conversation is told now, not
+/// when somebody talks to the model.
+static void tryChatTemplate(const ChatTemplate &chat,
+                            const std::string &subject) {
+  ChatOptions options;
+  options.subject = subject;
+  Result<std::string> text = chat.render(
+      {{{"role", "user"}, {"content", "Hello"}}}, std::move(options));
+  if (!text.ok())
+    llvm::errs() << "warning: " << text.status().info().subject << ": "
+                 << text.status().info().message
+                 << "; `run --chat` ends with this error\n";
+}
+
 /// The sections beside the program: what the runtime needs of the checkpoint.
 static Result<std::vector<PayloadSection>>
 readSections(const Checkpoint &checkpoint) {
@@ -161,6 +168,7 @@ readSections(const Checkpoint &checkpoint) {
                  << chat.status().info().message
                  << "; the executable takes no conversations\n";
   } else if (*chat) {
+    tryChatTemplate(**chat, escapePath(checkpoint.path) + ": chat template");
     std::string section = writeChatTemplate(**chat);
     sections.push_back(
         {std::string(kChatTemplateSection), {section.begin(), section.end()}});
@@ -206,6 +214,24 @@ static void warnOfLargeArena(int64_t bytes, int64_t maxStepTokens) {
                << " of memory\n";
 }
 
+/// Weights that a GGUF file packs lose precision a second time.
+static void noteRequantized(const CompileOptions &options,
+                            const Checkpoint &checkpoint) {
+  llvm::StringRef method = options.import.quantization;
+  if (!checkpoint.gguf || method.empty() || method.equals_insensitive("gguf"))
+    return;
+  for (const TensorInfo &tensor : checkpoint.tensors.all())
+    if (tensor.packing != Packing::None) {
+      llvm::errs() << "note: --quantization " << method
+                   << ": weights that the file packs, such as "
+                   << packingName(tensor.packing) << " of "
+                   << quoteName(tensor.name)
+                   << ", are dequantised and quantised again while loading "
+                      "[W10]\n";
+      return;
+    }
+}
+
 static Status traceInputs(ModuleOp module) {
   PassManager manager(module.getContext());
   manager.addPass(createTraceInputs());
@@ -235,6 +261,8 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
   // Also if it failed: an oddity may be the cause.
   for (const std::string &text : notes.warnings)
     llvm::errs() << "warning: " << text << '\n';
+  if (options.notes)
+    noteRequantized(options, checkpoint);
   if (options.notes)
     for (const std::string &text : notes.notes)
       llvm::errs() << "note: " << text << '\n';
@@ -270,7 +298,21 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
   return use(*module, checkpoint);
 }
 
+/// A program has the name of its checkpoint as JSON text.
+static Status checkPath(const CompileOptions &options) {
+  llvm::SmallString<128> path(options.checkpoint);
+  if (!llvm::sys::fs::make_absolute(path) &&
+      isUtf8(std::string_view(path.str())))
+    return Status::success();
+  return inputError(escapePath(options.checkpoint),
+                    "its path is not UTF-8, and the executable keeps it as "
+                    "text to find the weights; a name or link in UTF-8 works");
+}
+
 Status compile(const CompileOptions &options) {
+  OCTET_TRY(checkPath(options));
+  if (options.output != "-")
+    OCTET_TRY(checkNotInput("-o", options.output, {&options.checkpoint, 1}));
   return runPhases(options, [&](ModuleOp module, const Checkpoint &checkpoint) {
     return writeOutput(options, module, checkpoint);
   });

@@ -8,21 +8,15 @@
 
 #include "Output.h"
 #include "octet/Support/Escape.h"
+#include "octet/Support/Output.h"
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 
 using namespace octet;
 namespace fs = std::filesystem;
-
-static Status cannotWrite(const std::string &path, int error) {
-  return machineError(escapePath(path),
-                      "cannot be written: " +
-                          std::system_category().message(error));
-}
 
 //===----------------------------------------------------------------------===//
 // StagingFolder

@@ -440,11 +440,12 @@ Status octet::parseBlock(const std::string &text, QuantizeOptions &options) {
     auto [rest, second] = std::from_chars(x + 1, end, options.blockK);
     good = second == std::errc() && rest == end;
   }
-  constexpr int64_t kLargest = 1 << 20;
+  constexpr int64_t kLargest = 1 << 13; // blocks of formats have 128
   if (!good || options.blockN < 1 || options.blockK < 1 ||
       options.blockN > kLargest || options.blockK > kLargest)
     return usageError("--block " + escapeName(text),
-                      "rows x columns are needed, such as 128x128");
+                      "rows x columns are needed, such as 128x128, each 1 to " +
+                          std::to_string(kLargest));
   return Status::success();
 }
 

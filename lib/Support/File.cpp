@@ -8,6 +8,7 @@
 
 #include "octet/Support/File.h"
 #include "octet/Support/Escape.h"
+#include "octet/Support/Output.h"
 #include <algorithm>
 #include <cerrno>
 #include <climits>
@@ -140,9 +141,7 @@ Status octet::writeFile(const std::string &path,
                         std::span<const std::span<const std::byte>> pieces,
                         bool executable) {
   std::string subject = escapePath(path);
-  auto fail = [&](int error) {
-    return machineError(subject, "cannot be written: " + systemText(error));
-  };
+  auto fail = [&](int error) { return cannotWrite(path, error); };
   if (path.find('\0') != std::string::npos)
     return inputError(subject, "a file name cannot hold a zero byte");
 

@@ -41,6 +41,14 @@ octet_status rt::failCaught(octet_error **error) noexcept {
       return fail(error,
                   machineError("memory", "not enough to go on").takeInfo());
     } catch (const std::system_error &caught) {
+      // What std::thread throws.
+      if (caught.code() == std::errc::resource_unavailable_try_again)
+        return fail(
+            error, machineError("threads", std::string("cannot be started: ") +
+                                               caught.what() +
+                                               "; fewer of them may work, or a "
+                                               "higher limit (ulimit -u)")
+                       .takeInfo());
       return fail(error,
                   machineError("this machine", caught.what()).takeInfo());
     } catch (const std::exception &caught) {

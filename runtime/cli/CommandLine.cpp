@@ -7,14 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cli/CommandLine.h"
-#include "octet/Support/Escape.h"
+#include "octet/CommandLine/CommandLine.h"
 #include "octet/Support/MappedFiles.h"
+#include "octet/Support/Output.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <fcntl.h>
 #include <new>
@@ -55,175 +54,175 @@ static CLI::Option *addList(CLI::App *verb, const char *name,
   return verb->add_option(name, values, help)->allow_extra_args(false);
 }
 
-/// CLI::Range lets NaN through, which is neither below nor above anything.
-static CLI::Validator realRange(float low, float high) {
-  CLI::Validator inRange = CLI::Range(low, high);
-  return CLI::Validator(
-      [inRange](std::string &text) {
-        float value;
-        if (CLI::detail::lexical_cast(text, value) && std::isnan(value))
-          return "Value " + text + " is not a number";
-        return inRange(text);
-      },
-      inRange.get_description());
-}
+/// The largest number of tokens that is asked for anywhere.
+static constexpr uint64_t kMostTokens = uint64_t(1) << 31;
 
 static void addCommon(CLI::App *verb, Options &o) {
   verb->add_option("--weights", o.common.weights,
                    "Folder of the checkpoint, or 'random' for values of the "
-                   "right shapes; default: the one compiled")
+                   "right shapes [the one compiled]")
       ->type_name("DIR|random")
-      ->check([](const std::string &text) {
-        return text.empty() ? "an empty name; it is the folder of a checkpoint"
-                            : "";
-      });
-  verb->add_option("--threads", o.common.threads,
-                   "Threads; default: one for each processor this process may "
-                   "use. Results do not depend on it")
-      ->type_name("N")
-      ->check(CLI::Range(1, 4096));
+      ->check(notEmpty());
+  addWhole(verb, "--threads", o.common.threads,
+           "Threads, up to 4096; results do not depend on it [one for each "
+           "processor this process may use]",
+           1, 4096);
   verb->add_option("--simd", o.common.simd,
-                   "SIMD level: v3 (AVX2), avx512, bf16 (AVX512-BF16) or amx; "
-                   "default: the highest of this machine")
+                   "SIMD level: v3 (AVX2), avx512, bf16 (AVX512-BF16) or amx "
+                   "[the highest of this machine]")
       ->type_name("LEVEL");
-  verb->add_option("--chunk", o.common.chunk,
-                   "Most prompt tokens of a sequence in one step; default: "
-                   "max_step_tokens of the program. Results do not depend on "
-                   "it")
-      ->type_name("TOKENS")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+  addWhole(verb, "--chunk", o.common.chunk,
+           "Most prompt tokens of a sequence in one step; results do not "
+           "depend on it [max_step_tokens of the program]",
+           1, kMostTokens);
 }
 
 static void addBatch(CLI::App *verb, Options &o, const char *otherwise) {
-  verb->add_option("--batch", o.common.batch,
-                   std::string("Most sequences in one step; default: ") +
-                       otherwise + ". Results do not depend on it")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  addWhole(verb, "--batch", o.common.batch,
+           std::string("Most sequences in one step; results do not depend on "
+                       "it [") +
+               otherwise + "]",
+           1, 1 << 20);
+}
+
+static void addPrompts(CLI::App *verb, RunOptions &run) {
+  const char *group = "Prompts, of one of these kinds";
+  addList(verb, "--prompt", run.prompts, "A prompt; may be repeated")
+      ->type_name("TEXT")
+      ->group(group);
+  addList(verb, "--prompt-ids", run.promptIds,
+          "A prompt as token ids, 1,2,3; may be repeated")
+      ->type_name("IDS")
+      ->group(group);
+  verb->add_option("--prompts", run.promptsFile,
+                   "Prompts, a line each: {\"prompt\": \"text\"} or "
+                   "{\"prompt_ids\": [1, 2, 3]}; - is standard input")
+      ->type_name("FILE.jsonl")
+      ->check(notEmpty())
+      ->group(group);
+  addList(verb, "--chat", run.chats,
+          "What a user says, put into the checkpoint's chat template; may be "
+          "repeated")
+      ->type_name("TEXT")
+      ->group(group);
+  verb->add_option("--messages", run.messagesFile,
+                   "A conversation: [{\"role\": \"user\", \"content\": "
+                   "\"text\"}, …], or {\"messages\": […], \"tools\": […], …} "
+                   "with other variables of the template; - is standard input")
+      ->type_name("FILE.json")
+      ->check(notEmpty())
+      ->group(group);
+}
+
+static void addSampling(CLI::App *verb, RunOptions &run) {
+  octet_sampler_options &s = run.generate.sampler;
+  verb->add_option("--temperature", s.temperature,
+                   "Divides the logits; 0 takes the largest (greedy) [0]")
+      ->type_name("T")
+      ->check(isReal(0, 1e6));
+  addWhole(verb, "--top-k", s.top_k,
+           "Draw from the K largest logits; 0: all [0]", 0, kMostTokens)
+      ->type_name("K");
+  verb->add_option("--top-p", s.top_p,
+                   "Draw from the fewest tokens of this much probability [1]")
+      ->type_name("P")
+      ->check(isReal(0, 1));
+  verb->add_option("--min-p", s.min_p,
+                   "Draw from tokens of at least this fraction of the largest "
+                   "probability [0]")
+      ->type_name("P")
+      ->check(isReal(0, 1));
+  addWhole(verb, "--seed", s.seed,
+           "Of the draws; the same seed gives the same tokens [0]", 0)
+      ->type_name("S");
 }
 
 static void addRun(CLI::App &app, Options &o) {
   CLI::App *verb = app.add_subcommand("run", "Continue prompts");
+  RunOptions &run = o.run;
+  addPrompts(verb, run);
   addCommon(verb, o);
   addBatch(verb, o, "max_seqs of the program");
-  RunOptions &run = o.run;
-  addList(verb, "--prompt", run.prompts, "A prompt; may be repeated")
-      ->type_name("TEXT");
-  addList(verb, "--prompt-ids", run.promptIds,
-          "A prompt as token ids, 1,2,3; may be repeated")
-      ->type_name("IDS");
-  verb->add_option("--prompts", run.promptsFile,
-                   "Prompts, a line each: {\"prompt\": \"text\"} or "
-                   "{\"prompt_ids\": [1, 2, 3]}")
-      ->type_name("FILE.jsonl");
-  addList(verb, "--chat", run.chats,
-          "What a user says, put into the checkpoint's chat template; may be "
-          "repeated")
-      ->type_name("TEXT");
-  verb->add_option("--messages", run.messagesFile,
-                   "A conversation: [{\"role\": \"user\", \"content\": "
-                   "\"text\"}, …], or {\"messages\": […], \"tools\": […], …} "
-                   "with other variables of the template")
-      ->type_name("FILE.json");
-  verb->add_option("--max-tokens", run.generate.maxTokens,
-                   "Most tokens to add to a prompt")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  addWhole(verb, "--max-tokens", run.generate.maxTokens,
+           "Most tokens to add to a prompt [16]", 0, kMostTokens);
   verb->add_flag("--ignore-eos", run.generate.ignoreEos,
                  "Go on after an end-of-sequence id");
-  octet_sampler_options &s = run.generate.sampler;
-  verb->add_option("--temperature", s.temperature,
-                   "Divides the logits; 0 takes the largest (greedy)")
-      ->type_name("T")
-      ->capture_default_str()
-      ->check(realRange(0.0f, 1e6f));
-  verb->add_option("--top-k", s.top_k, "Draw from the K largest logits; 0: all")
-      ->type_name("K")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
-  verb->add_option("--top-p", s.top_p,
-                   "Draw from the fewest tokens of this much probability")
-      ->type_name("P")
-      ->capture_default_str()
-      ->check(realRange(0.0f, 1.0f));
-  verb->add_option("--min-p", s.min_p,
-                   "Draw from tokens of at least this fraction of the largest "
-                   "probability")
-      ->type_name("P")
-      ->capture_default_str()
-      ->check(realRange(0.0f, 1.0f));
-  verb->add_option("--seed", s.seed,
-                   "Of the draws; the same seed gives the same tokens")
-      ->type_name("S")
-      ->capture_default_str();
+  addSampling(verb, run);
   addList(verb, "--stop", run.stops,
           "Text that ends a completion and is not part of it; may be repeated")
       ->type_name("TEXT");
   verb->add_option("--stop-ids", run.stopIds,
                    "Token ids that end a prompt and are not part of it")
-      ->type_name("IDS");
+      ->type_name("IDS")
+      ->check(notEmpty());
   verb->add_option("--forbid-ids", run.forbidIds,
                    "Token ids that are never drawn")
-      ->type_name("IDS");
-  verb->add_option("--logprobs", run.generate.logProbs,
-                   "Give each token's log-probability and the N likeliest "
-                   "tokens'; default: neither")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+      ->type_name("IDS")
+      ->check(notEmpty());
+  addWhole(verb, "--logprobs", run.generate.logProbs,
+           "Give each token's log-probability and the N likeliest tokens' "
+           "[neither]",
+           0, kMostTokens);
   verb->add_flag("--json", run.json, "One JSON object a prompt");
 }
 
 static void addLogits(CLI::App &app, Options &o) {
   CLI::App *verb =
       app.add_subcommand("logits", "Write the logits of every position");
-  addCommon(verb, o);
-  addBatch(verb, o, "1");
   verb->add_option("--ids-file", o.logits.idsFile,
                    "{\"NAME\": [ids...], \"NAME.force\": [ids...], ...}")
       ->type_name("FILE.json")
+      ->check(notEmpty())
       ->required();
   verb->add_option("-o,--output", o.logits.output, "The file to write")
       ->type_name("FILE.safetensors")
+      ->check(notEmpty())
       ->required();
+  addCommon(verb, o);
+  addBatch(verb, o, "1");
   verb->add_option("--trace", o.logits.traces,
                    "Intermediate values to write too: hidden,router,dsa")
       ->type_name("WORDS")
       ->delimiter(',')
       ->allow_extra_args(false);
-  verb->add_option("--decode", o.logits.decode,
-                   "Tokens to add after each prompt, through the cache")
-      ->type_name("N")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
+  addWhole(verb, "--decode", o.logits.decode,
+           "Tokens to add after each prompt, through the cache [0]", 0,
+           kMostTokens);
 }
 
 static void addEval(CLI::App &app, Options &o) {
   CLI::App *verb = app.add_subcommand(
       "eval", "Run the module of a program compiled with --extract");
-  addCommon(verb, o);
   verb->add_option("--in", o.eval.input, "Holds x F32 [S, K]")
       ->type_name("FILE.safetensors")
+      ->check(notEmpty())
       ->required();
   verb->add_option("-o,--output", o.eval.output, "Gets y F32 [S, N]")
       ->type_name("FILE.safetensors")
+      ->check(notEmpty())
       ->required();
+  addCommon(verb, o);
 }
 
 static void addScore(CLI::App &app, Options &o) {
   CLI::App *verb =
       app.add_subcommand("score", "Log-probabilities and perplexity of a text");
-  addCommon(verb, o);
-  verb->add_option("--text", o.score.textFile, "A text, UTF-8")
-      ->type_name("FILE");
+  const char *group = "What to score, one of these";
+  verb->add_option("--text", o.score.textFile,
+                   "A text, UTF-8; - is standard input")
+      ->type_name("FILE")
+      ->check(notEmpty())
+      ->group(group);
   verb->add_option("--ids-file", o.score.idsFile,
                    "[ids...] or {\"NAME\": [ids...], ...}")
-      ->type_name("FILE.json");
-  verb->add_option("--stride", o.score.stride,
-                   "Tokens from one window of the context to the next; "
-                   "default: half the context")
-      ->type_name("TOKENS")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
+      ->type_name("FILE.json")
+      ->check(notEmpty())
+      ->group(group);
+  addCommon(verb, o);
+  addWhole(verb, "--stride", o.score.stride,
+           "Tokens from one window of the context to the next [half the "
+           "context]",
+           1, kMostTokens);
   verb->add_flag("--json", o.score.json, "One JSON object a name");
 }
 
@@ -234,35 +233,24 @@ static void addBench(CLI::App &app, Options &o) {
       "limits");
   addCommon(verb, o);
   BenchOptions &bench = o.bench;
-  verb->add_option("--batch", o.common.batch,
-                   "Sequences decoded together; default: 1")
-      ->type_name("N")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
-  verb->add_option("--prompt-len", bench.promptLength,
-                   "Tokens of each prompt; default: 512, or fewer if the "
-                   "context has no room")
-      ->type_name("TOKENS")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
-  verb->add_option("--gen-len", bench.genLength,
-                   "Steps of decode; default: 64, or fewer if the context has "
-                   "no room")
-      ->type_name("TOKENS")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 31));
-  verb->add_option("--depth", bench.depth,
-                   "Tokens in the cache before prefill and before decode start")
-      ->type_name("TOKENS")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 31));
-  verb->add_option("--repeat", bench.repeat, "Times that each is measured")
-      ->type_name("R")
-      ->capture_default_str()
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
-  verb->add_option("--probe-mib", bench.probeMebibytes,
-                   "Size of the buffer whose reads are the memory's bandwidth, "
-                   "in MiB; default: 1024, or four times the last-level cache "
-                   "if that is larger. Fewer measure a cache")
-      ->type_name("MIB")
-      ->check(CLI::Range(int64_t(1), int64_t(1) << 20));
+  addWhole(verb, "--batch", o.common.batch, "Sequences decoded together [1]", 1,
+           1 << 20);
+  addWhole(verb, "--prompt-len", bench.promptLength,
+           "Tokens of each prompt [512, or fewer if the context has no room]",
+           1, kMostTokens);
+  addWhole(verb, "--gen-len", bench.genLength,
+           "Steps of decode [64, or fewer if the context has no room]", 1,
+           kMostTokens);
+  addWhole(verb, "--depth", bench.depth,
+           "Tokens in the cache before prefill and before decode start [0]", 0,
+           kMostTokens);
+  addWhole(verb, "--repeat", bench.repeat, "Times that each is measured [3]", 1,
+           1 << 20);
+  addWhole(verb, "--probe-mib", bench.probeMebibytes,
+           "Size of the buffer whose reads are the memory's bandwidth, in MiB; "
+           "fewer measure a cache [1024, or four times the last-level cache "
+           "if that is larger]",
+           1, 1 << 20);
   verb->add_flag("--json", bench.json,
                  "One JSON object, in bytes, seconds and "
                  "operations");
@@ -313,22 +301,6 @@ static bool isVerb(std::string_view word) {
   return std::ranges::find(kVerbs, word) != std::end(kVerbs);
 }
 
-/// CLI11 would only say that a subcommand is required.
-static Status checkVerb(const std::vector<std::string> &arguments) {
-  std::string names = "; there are ";
-  for (size_t i = 0; i < std::size(kVerbs); ++i)
-    names += (i == 0                       ? ""
-              : i + 1 == std::size(kVerbs) ? " and "
-                                           : ", ") +
-             std::string(kVerbs[i]);
-  if (arguments.empty())
-    return usageError("command line", "no verb given" + names);
-  if (!arguments[0].starts_with("-") && !isVerb(arguments[0]))
-    return usageError("command line",
-                      "no verb " + quoteName(arguments[0]) + names);
-  return Status::success();
-}
-
 static Result<Invocation> findProgram(int argc, char **argv) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   std::string self = argc ? argv[0] : "octet-run";
@@ -369,29 +341,6 @@ static constexpr char kRunnerHelp[] =
     "Runs a program made by `octet compile --emit program`, as its executable "
     "would.\n`octet-run PROGRAM --help` lists the verbs.\n";
 
-/// CLI11 takes the `=` of `--option=` away, and then the next argument for the
-/// value: an empty argument says what was meant.
-static std::vector<std::string>
-splitEmptyValues(const CLI::App &app, const std::vector<std::string> &given) {
-  std::vector<std::string> arguments;
-  const CLI::App *verb = nullptr;
-  for (const CLI::App *each :
-       app.get_subcommands([](const CLI::App *) { return true; }))
-    if (!given.empty() && each->get_name() == given[0])
-      verb = each;
-  for (const std::string &argument : given) {
-    std::string name = argument.substr(0, argument.find('='));
-    if (verb && name.size() + 1 == argument.size() && name.starts_with("--") &&
-        verb->get_option_no_throw(name)) {
-      arguments.push_back(name);
-      arguments.emplace_back();
-    } else {
-      arguments.push_back(argument);
-    }
-  }
-  return arguments;
-}
-
 /// A standard stream that is closed would be the number of the next file
 /// opened, and output would vanish into it: it becomes something that can
 /// neither be read nor written.
@@ -426,20 +375,9 @@ static Status runChecked(int argc, char **argv) {
   addBench(app, options);
   addTokenize(app, options);
   addInfo(app, options);
-  OCTET_TRY(checkVerb(invocation.arguments));
-  std::vector<std::string> arguments =
-      splitEmptyValues(app, invocation.arguments);
-  // CLI11 takes the arguments from the back.
-  std::ranges::reverse(arguments);
-  try {
-    app.parse(std::move(arguments));
-  } catch (const CLI::CallForHelp &) {
-    return print(app.help());
-  } catch (const CLI::ParseError &error) {
-    return usageError("command line", std::string(error.what()) + "; see " +
-                                          escapeName(invocation.name) +
-                                          " --help");
-  }
+  OCTET_TRY_ASSIGN(Parsed parsed, parseCommandLine(app, invocation.arguments));
+  if (parsed == Parsed::Done)
+    return Status::success();
   // These need the tokenizer alone.
   if (app.got_subcommand("tokenize"))
     return tokenizeVerb(options.common, options.tokenize);
@@ -454,6 +392,7 @@ static Status runChecked(int argc, char **argv) {
 int rt::runCommandLine(int argc, char **argv) {
   holdStandardStreams();
   installBusErrorHandler();
+  ignoreFileSizeSignal();
   try {
     return report(runChecked(argc, argv));
   } catch (const std::bad_alloc &) {

@@ -38,6 +38,7 @@ static Result<std::vector<float>> readInput(const std::string &path,
 }
 
 Status rt::evalVerb(const CommonOptions &common, const EvalOptions &options) {
+  OCTET_TRY(checkOutput(common, options.output, {options.input}));
   OCTET_TRY_ASSIGN(Session session, openSession(common, "eval",
                                                 /*wantsModule=*/true));
   const octet_limits &limits = session.limits;

@@ -25,7 +25,10 @@
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include <algorithm>
+#include <cstdio>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -80,13 +83,23 @@ public:
   }
   Status status;
 
+  /// Words that no trace had so far.
+  std::vector<std::string> unseen() const {
+    std::vector<std::string> rest;
+    std::ranges::set_difference(words, seen, std::back_inserter(rest));
+    return rest;
+  }
+
 private:
   void add(const octet_trace &trace) {
     std::string_view full = trace.name;
     // `hidden` selects hidden and hidden_norm, `router` router.topk_ids.
     std::string word(full.substr(0, full.find_first_of("._")));
-    if (!words.count(word) && !words.count(std::string(full)))
+    if (!words.count(word))
+      word = full;
+    if (!words.count(word))
       return;
+    seen.insert(word);
     if (trace.rows != total) {
       if (status.ok())
         status = internalError(
@@ -122,7 +135,7 @@ private:
                         trace.floats + end);
   }
 
-  std::set<std::string> words;
+  std::set<std::string> words, seen;
   std::vector<std::pair<Prompt *, int64_t>> owners;
   int64_t total = 0;
 };
@@ -149,6 +162,20 @@ traceWords(const std::vector<std::string> &given, const CommonOptions &common) {
     words.insert(word);
   }
   return words;
+}
+
+/// A word of which the program traces nothing, as `router` of a dense model, is
+/// told; that there is none else is an error.
+static Status checkTraced(const std::vector<std::string> &unseen,
+                          size_t asked) {
+  if (unseen.empty())
+    return Status::success();
+  const std::string text =
+      fmt::format("this program has no values of {}", fmt::join(unseen, ", "));
+  if (unseen.size() == asked)
+    return usageError("--trace", text);
+  std::fputs(fmt::format("warning: --trace: {}\n", text).c_str(), stderr);
+  return Status::success();
 }
 
 /// Pairs each NAME with its NAME.force.
@@ -319,6 +346,7 @@ static Status writeOutput(const std::string &path,
 
 Status rt::logitsVerb(const CommonOptions &common,
                       const LogitsOptions &options) {
+  OCTET_TRY(checkOutput(common, options.output, {options.idsFile}));
   OCTET_TRY_ASSIGN(Session session,
                    openSession(common, "logits", /*wantsModule=*/false));
   OCTET_TRY_ASSIGN(std::set<std::string> words,
@@ -342,5 +370,6 @@ Status rt::logitsVerb(const CommonOptions &common,
     for (Prompt &prompt : group)
       prompt.sequence.reset();
   }
+  OCTET_TRY(checkTraced(collector.unseen(), words.size()));
   return writeOutput(options.output, prompts, session.limits.vocab);
 }

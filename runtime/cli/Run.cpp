@@ -54,24 +54,36 @@ static std::string jsonLine(std::span<const int32_t> prompt,
   return line + "}\n";
 }
 
+/// `5(-0.1000; 5 -0.1000, 7 -2.3000)`: an id, its log-probability, and those
+/// of the likeliest.
 static std::string idLine(const Completion &c, bool withLogProbs) {
   std::string line;
   for (size_t i = 0; i < c.ids.size(); ++i) {
     line += fmt::format("{}{}", i ? " " : "", c.ids[i]);
-    if (withLogProbs)
-      line += fmt::format("({:.4f})", c.logProbs[i].logProb);
+    if (!withLogProbs)
+      continue;
+    line += fmt::format("({:.4f}", c.logProbs[i].logProb);
+    for (size_t k = 0; auto [id, value] : c.logProbs[i].top)
+      line += fmt::format("{}{} {:.4f}", k++ ? ", " : "; ", id, value);
+    line += ')';
   }
   return fmt::format("{}{}[{}]\n", line, line.empty() ? "" : " ", c.finish);
 }
 
-/// After the text of a completion: its tokens, a line each.
+/// After the text of a completion: its tokens, a line each, with their
+/// log-probabilities and the likeliest tokens.
 static std::string tokenLines(const octet_tokenizer *tokenizer,
                               const Completion &c) {
   std::string lines;
-  for (size_t i = 0; i < c.ids.size(); ++i)
-    lines += fmt::format("{} {:.4f}\n",
-                         dumpJson(std::string(tokenOf(tokenizer, c.ids[i]))),
-                         c.logProbs[i].logProb);
+  auto quoted = [&](int32_t id) {
+    return dumpJson(std::string(tokenOf(tokenizer, id)));
+  };
+  for (size_t i = 0; i < c.ids.size(); ++i) {
+    lines += fmt::format("{} {:.4f}", quoted(c.ids[i]), c.logProbs[i].logProb);
+    for (size_t k = 0; auto [id, value] : c.logProbs[i].top)
+      lines += fmt::format("{} {} {:.4f}", k++ ? "," : ";", quoted(id), value);
+    lines += '\n';
+  }
   return lines;
 }
 
@@ -107,11 +119,12 @@ static Result<Prompts> readPrompts(const RunOptions &options,
   for (const std::string &text : options.prompts)
     given.push_back({"--prompt", true, {}, text, false});
   for (const std::string &text : options.promptIds) {
-    OCTET_TRY_ASSIGN(auto ids, parseIds(text, "--prompt-ids"));
+    OCTET_TRY_ASSIGN(auto ids, parseIdOption(text, "--prompt-ids"));
     given.push_back({"--prompt-ids", false, std::move(ids), "", false});
   }
   if (!options.promptsFile.empty()) {
-    OCTET_TRY_ASSIGN(given, readPromptsFile(options.promptsFile));
+    OCTET_TRY_ASSIGN(std::string text, readTextFile(options.promptsFile));
+    OCTET_TRY_ASSIGN(given, parsePrompts(text, options.promptsFile));
   }
   if (!options.chats.empty() || !options.messagesFile.empty()) {
     OCTET_TRY_ASSIGN(given, readConversations(options, common));
@@ -134,7 +147,7 @@ static Result<std::vector<int32_t>>
 readIdSet(const std::string &text, const char *option, const Session &session) {
   if (text.empty())
     return std::vector<int32_t>();
-  OCTET_TRY_ASSIGN(auto ids, parseIds(text, option));
+  OCTET_TRY_ASSIGN(auto ids, parseIdOption(text, option));
   return session.checkVocabulary(ids, option);
 }
 
@@ -160,7 +173,7 @@ public:
     if (output.ok())
       output = stream(number).takeStatus();
     if (asText && number == printed)
-      write(std::string(stream(number).takeFresh()));
+      writeText(number, std::string(stream(number).takeFresh()));
     return stop || !output.ok();
   }
 
@@ -169,12 +182,12 @@ public:
     progress.clear();
     for (auto it = finished.find(printed); it != finished.end();
          it = finished.find(++printed)) {
-      write(report(printed, it->second));
+      writeText(printed, report(printed, it->second));
       finished.erase(it);
       streams.erase(printed);
     }
     if (asText && streams.count(printed))
-      write(std::string(stream(printed).takeFresh()));
+      writeText(printed, std::string(stream(printed).takeFresh()));
     // A line that is overwritten would be in the way of text.
     if (printed < prompts.ids.size() && !asText)
       progress.show(
@@ -187,6 +200,18 @@ private:
   void write(const std::string &text) {
     if (output.ok() && !text.empty())
       output = print(text);
+  }
+
+  /// Texts have lines of their own: where there are several, a heading says
+  /// which one begins.
+  void writeText(size_t number, std::string text) {
+    if (asText && prompts.ids.size() > 1 && number == begun && !text.empty()) {
+      ++begun;
+      text =
+          fmt::format("--- prompt {} of {}\n", number + 1, prompts.ids.size()) +
+          text;
+    }
+    write(text);
   }
 
   TextStream &stream(size_t number) {
@@ -223,16 +248,18 @@ private:
   std::map<size_t, TextStream> streams;
   std::map<size_t, Completion> finished;
   size_t printed = 0;
+  size_t begun = 0; ///< prompts with a heading
 };
 } // namespace
 
 static Status checkOptions(const RunOptions &options) {
-  const int kinds = !options.prompts.empty() + !options.promptIds.empty() +
-                    !options.promptsFile.empty() + !options.chats.empty() +
-                    !options.messagesFile.empty();
-  if (kinds != 1)
-    return usageError("run", "one of --prompt, --prompt-ids, --prompts, --chat "
-                             "and --messages is needed");
+  const std::pair<const char *, bool> kinds[] = {
+      {"--prompt", !options.prompts.empty()},
+      {"--prompt-ids", !options.promptIds.empty()},
+      {"--prompts", !options.promptsFile.empty()},
+      {"--chat", !options.chats.empty()},
+      {"--messages", !options.messagesFile.empty()}};
+  OCTET_TRY(checkOneOf("run", kinds));
   for (const std::string &stop : options.stops)
     if (stop.empty())
       return usageError("--stop", "an empty text would end everything");

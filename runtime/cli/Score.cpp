@@ -19,6 +19,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 
 using namespace octet;
 using namespace octet::rt;
@@ -34,7 +35,8 @@ struct Text {
 /// `begin` on.
 static Status scoreWindow(Session &session, std::span<const int32_t> ids,
                           int64_t begin, int64_t end, int64_t &scored,
-                          std::vector<float> &logProbs) {
+                          std::vector<float> &logProbs,
+                          const std::function<void(int64_t)> &progress) {
   const int64_t vocab = session.limits.vocab;
   OCTET_TRY_ASSIGN(Owned<octet_seq> sequence,
                    make<octet_seq>(octet_seq_create, session.model.get()));
@@ -46,6 +48,7 @@ static Status scoreWindow(Session &session, std::span<const int32_t> ids,
     const int64_t count = std::min(pending, session.chunk);
     // The row of token t gives the probability of token t + 1.
     const bool wanted = first + count >= scored;
+    progress(first);
     octet_entry entry{sequence.get(), count, wanted ? count : 0};
     logits.resize(size_t(entry.outputs * vocab));
     OCTET_TRY(call(octet_step, session.model.get(), &entry, size_t(1),
@@ -57,6 +60,11 @@ static Status scoreWindow(Session &session, std::span<const int32_t> ids,
       float value = 0;
       OCTET_TRY(call(octet_log_probs, logits.data() + row * vocab, vocab,
                      ids.data() + token, size_t(1), &value));
+      if (std::isnan(value))
+        return inputError(session.path,
+                          fmt::format("the log-probability of token {} is NaN; "
+                                      "logits of the model are no numbers",
+                                      token));
       logProbs.push_back(value);
       ++scored;
     }
@@ -101,8 +109,10 @@ static Result<std::vector<NamedIds>> readEntries(const ScoreOptions &options,
 }
 
 Status rt::scoreVerb(const CommonOptions &common, const ScoreOptions &options) {
-  if (options.textFile.empty() == options.idsFile.empty())
-    return usageError("score", "one of --text and --ids-file is needed");
+  const std::pair<const char *, bool> kinds[] = {
+      {"--text", !options.textFile.empty()},
+      {"--ids-file", !options.idsFile.empty()}};
+  OCTET_TRY(checkOneOf("score", kinds));
   OCTET_TRY_ASSIGN(Session session,
                    openSession(common, "score", /*wantsModule=*/false));
   const int64_t context = session.limits.max_context;
@@ -113,11 +123,12 @@ Status rt::scoreVerb(const CommonOptions &common, const ScoreOptions &options) {
       options.textFile.empty() ? options.idsFile : options.textFile;
   std::vector<Text> texts;
   for (const NamedIds &entry : entries) {
-    OCTET_TRY_ASSIGN(auto ids,
-                     session.checkVocabulary(
-                         entry.ids, options.textFile.empty()
-                                        ? file + ": " + quoteName(entry.name)
-                                        : file));
+    const std::string subject =
+        options.textFile.empty() ? file + ": " + quoteName(entry.name) : file;
+    OCTET_TRY_ASSIGN(auto ids, session.checkVocabulary(entry.ids, subject));
+    if (ids.size() < 2)
+      return inputError(subject, "has 1 token; the first one of a text has no "
+                                 "probability, at least 2 are needed");
     if (int64_t(ids.size()) > context && stride >= context)
       return usageError("--stride", fmt::format("{} leaves tokens between "
                                                 "windows of {} unscored; 1 to "
@@ -131,13 +142,14 @@ Status rt::scoreVerb(const CommonOptions &common, const ScoreOptions &options) {
     std::vector<float> logProbs;
     int64_t scored = 1;
     const int64_t length = int64_t(text.ids.size());
-    for (int64_t begin = 0; scored < length; begin += stride) {
+    auto show = [&](int64_t token) {
       progress.show(fmt::format("{}: {} of {} tokens", escapeName(text.name),
-                                scored, length));
+                                token, length));
+    };
+    for (int64_t begin = 0; scored < length; begin += stride)
       OCTET_TRY(scoreWindow(session, text.ids, begin,
-                            std::min(begin + context, length), scored,
-                            logProbs));
-    }
+                            std::min(begin + context, length), scored, logProbs,
+                            show));
     progress.clear();
     OCTET_TRY(print(report(text, logProbs, options.json)));
   }

@@ -14,6 +14,8 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace octet;
@@ -43,14 +45,6 @@ void Progress::clear() {
   if (shown)
     std::fputs("\r\x1b[K", stderr);
   shown = false;
-}
-
-Status rt::print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size() ||
-      std::fflush(stdout) != 0)
-    return machineError("stdout", std::string("cannot be written: ") +
-                                      std::strerror(errno));
-  return Status::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -124,6 +118,44 @@ Result<Owned<octet_tokenizer>> rt::openTokenizer(const CommonOptions &common) {
 }
 
 //===----------------------------------------------------------------------===//
+// What is asked for
+//===----------------------------------------------------------------------===//
+
+Status rt::checkOneOf(const char *verb,
+                      std::span<const std::pair<const char *, bool>> given) {
+  std::string names;
+  const char *first = nullptr;
+  for (size_t i = 0; i < given.size(); ++i) {
+    auto [name, isGiven] = given[i];
+    names += (i == 0                  ? ""
+              : i + 1 == given.size() ? " and "
+                                      : ", ") +
+             std::string(name);
+    if (isGiven && first)
+      return usageError(verb, std::string(first) + " and " + name +
+                                  " exclude each other");
+    if (isGiven)
+      first = name;
+  }
+  if (first)
+    return Status::success();
+  return usageError(verb, "one of " + names + " is needed");
+}
+
+Status rt::checkOutput(const CommonOptions &common, const std::string &output,
+                       std::vector<std::string> files) {
+  if (output == "-")
+    return usageError("-o -", "results of this verb go to a file, not to "
+                              "stdout; ./- is a file of that name");
+  files.push_back(octet_file_path(common.file));
+  OCTET_TRY_ASSIGN(json info, programInfo(common));
+  if (common.weights != OCTET_RANDOM_WEIGHTS)
+    files.push_back(!common.weights.empty() ? common.weights
+                                            : info.value("checkpoint", ""));
+  return checkNotInput("-o", output, files);
+}
+
+//===----------------------------------------------------------------------===//
 // Ids
 //===----------------------------------------------------------------------===//
 
@@ -153,6 +185,14 @@ Result<std::vector<int64_t>> rt::parseIds(std::string_view text,
                                      " is not a list of token ids such as "
                                      "1,2,3");
   }
+}
+
+Result<std::vector<int64_t>> rt::parseIdOption(std::string_view text,
+                                               const std::string &option) {
+  Result<std::vector<int64_t>> ids = parseIds(text, option);
+  if (ids.ok())
+    return ids;
+  return usageError(option, ids.status().info().message);
 }
 
 Result<std::vector<int64_t>> rt::idsOf(const json &value,
@@ -195,7 +235,8 @@ Session::checkIds(std::span<const int64_t> ids,
 }
 
 Result<std::vector<NamedIds>> rt::readIdsFile(const std::string &path) {
-  OCTET_TRY_ASSIGN(json document, readJsonFile(path));
+  OCTET_TRY_ASSIGN(std::string text, readTextFile(path));
+  OCTET_TRY_ASSIGN(json document, parseJson(text, path));
   std::vector<NamedIds> result;
   if (document.is_array()) {
     OCTET_TRY_ASSIGN(std::vector<int64_t> ids, idsOf(document, path));
@@ -213,12 +254,49 @@ Result<std::vector<NamedIds>> rt::readIdsFile(const std::string &path) {
   return result;
 }
 
+static Status checkSize(int64_t bytes, int64_t most,
+                        const std::string &subject) {
+  if (bytes <= most)
+    return Status::success();
+  return inputError(subject, std::to_string(bytes) +
+                                 " bytes are more than the " +
+                                 std::to_string(most) + " that are read");
+}
+
+Result<std::string> rt::readAll(int fd, const std::string &subject,
+                                int64_t most) {
+  std::string text;
+  char buffer[1 << 16];
+  for (;;) {
+    ssize_t bytes = ::read(fd, buffer, sizeof buffer);
+    if (bytes == 0)
+      return text;
+    if (bytes < 0 && errno == EINTR)
+      continue;
+    if (bytes < 0)
+      return machineError(subject, std::string("cannot be read: ") +
+                                       std::strerror(errno));
+    text.append(buffer, size_t(bytes));
+    OCTET_TRY(checkSize(int64_t(text.size()), most, subject));
+  }
+}
+
 Result<std::string> rt::readTextFile(const std::string &path) {
+  if (path == "-")
+    return readAll(STDIN_FILENO, "standard input", kMaxJsonBytes);
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 &&
+      (S_ISFIFO(info.st_mode) || S_ISCHR(info.st_mode))) {
+    int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+      return inputError(escapePath(path), std::string("cannot be opened: ") +
+                                              std::strerror(errno));
+    Result<std::string> text = readAll(fd, escapePath(path), kMaxJsonBytes);
+    ::close(fd);
+    return text;
+  }
   OCTET_TRY_ASSIGN(InputFile file, InputFile::open(path));
-  if (file.size() > kMaxJsonBytes)
-    return inputError(
-        path, std::to_string(file.size()) + " bytes are more than the " +
-                  std::to_string(kMaxJsonBytes) + " that are read");
+  OCTET_TRY(checkSize(file.size(), kMaxJsonBytes, escapePath(path)));
   std::string text(size_t(file.size()), '\0');
   OCTET_TRY(file.read(0, text));
   return text;
@@ -232,6 +310,12 @@ static Result<FilePrompt> readPrompt(std::string_view line,
   if (isText == isIds || (isText && !value["prompt"].is_string()))
     return inputError(subject, "not an object {\"prompt\": \"text\"} or "
                                "{\"prompt_ids\": [ids…]}");
+  for (const auto &[key, other] : value.items())
+    if (key != "prompt" && key != "prompt_ids")
+      return inputError(subject, "key " + quoteName(key) +
+                                     " means nothing here; a line has "
+                                     "'prompt' or 'prompt_ids' alone, options "
+                                     "such as --max-tokens are for all lines");
   FilePrompt prompt;
   prompt.subject = subject;
   prompt.isText = isText;
@@ -243,8 +327,8 @@ static Result<FilePrompt> readPrompt(std::string_view line,
   return prompt;
 }
 
-Result<std::vector<FilePrompt>> rt::readPromptsFile(const std::string &path) {
-  OCTET_TRY_ASSIGN(std::string text, readTextFile(path));
+Result<std::vector<FilePrompt>> rt::parsePrompts(std::string_view text,
+                                                 const std::string &path) {
   std::vector<FilePrompt> prompts;
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {

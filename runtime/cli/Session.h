@@ -10,6 +10,7 @@
 #define OCTET_RUNTIME_CLI_SESSION_H
 
 #include "octet/Checkpoint/Checkpoint.h"
+#include "octet/Support/Output.h"
 #include "octet/Support/Status.h"
 #include "runtime/cli/Api.h"
 #include "runtime/cli/Verbs.h"
@@ -73,6 +74,9 @@ Result<Owned<octet_tokenizer>> openTokenizer(const CommonOptions &common);
 /// `1, 2,3` as integers; `subject` is the option or file in errors.
 Result<std::vector<int64_t>> parseIds(std::string_view text,
                                       const std::string &subject);
+/// As parseIds, of the value of an option: what is no list is wrong usage.
+Result<std::vector<int64_t>> parseIdOption(std::string_view text,
+                                           const std::string &option);
 
 /// A JSON list of integers.
 Result<std::vector<int64_t>> idsOf(const nlohmann::json &value,
@@ -98,14 +102,25 @@ struct FilePrompt {
 };
 
 /// Lines `{"prompt": "text"}` or `{"prompt_ids": [ids…]}`; blank lines are
-/// skipped, other keys too.
-Result<std::vector<FilePrompt>> readPromptsFile(const std::string &path);
+/// skipped. Another key is an error: it would ask for something.
+/// \param path  `text` was read from it.
+Result<std::vector<FilePrompt>> parsePrompts(std::string_view text,
+                                             const std::string &path);
 
-/// All of a file of at most kMaxJsonBytes.
+/// All of a file or a pipe, of at most kMaxJsonBytes; `-` is standard input.
 Result<std::string> readTextFile(const std::string &path);
+/// All that is left of a descriptor, of at most `most` bytes.
+Result<std::string> readAll(int fd, const std::string &subject, int64_t most);
 
-/// Writes to stdout; a full disk or closed pipe is a machine error.
-Status print(std::string_view text);
+/// One of some options is needed, and not more.
+/// \param given  each with whether it was given.
+Status checkOneOf(const char *verb,
+                  std::span<const std::pair<const char *, bool>> given);
+
+/// `-o` is a file and replaces nothing that the program reads: itself, its
+/// weights, `files`.
+Status checkOutput(const CommonOptions &common, const std::string &output,
+                   std::vector<std::string> files);
 
 } // namespace octet::rt
 

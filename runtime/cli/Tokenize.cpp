@@ -9,8 +9,7 @@
 #include "octet/Support/Escape.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -20,19 +19,7 @@ using namespace octet::rt;
 using nlohmann::json;
 
 static Result<std::string> readStandardInput() {
-  std::string text;
-  char buffer[1 << 16];
-  for (;;) {
-    ssize_t bytes = ::read(STDIN_FILENO, buffer, sizeof buffer);
-    if (bytes == 0)
-      return text;
-    if (bytes < 0 && errno == EINTR)
-      continue;
-    if (bytes < 0)
-      return machineError("standard input", std::string("cannot be read: ") +
-                                                std::strerror(errno));
-    text.append(buffer, size_t(bytes));
-  }
+  return readAll(STDIN_FILENO, "standard input", INT64_MAX);
 }
 
 /// The parts of `text` that `separator` ends; a last one need not be ended.

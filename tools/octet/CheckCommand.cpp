@@ -9,6 +9,7 @@
 #include "Commands.h"
 
 #include "octet/Check/Check.h"
+#include "octet/Support/Output.h"
 #include <iostream>
 #include <memory>
 #include <unistd.h>
@@ -32,12 +33,13 @@ static Status check(CheckArguments arguments) {
     OCTET_TRY_ASSIGN(options.deviceMemory,
                      parseDeviceMemory(arguments.deviceMemory));
   }
+  OCTET_TRY(checkNames(options.target, options.numerics, options.quantization));
   CheckReport report = checkCheckpoint(arguments.path, options);
-  std::cout << (arguments.json
-                    ? formatCheckJson(report)
-                    : formatCheckText(report, ::isatty(STDOUT_FILENO)))
-            << std::flush;
+  Status printed =
+      print(arguments.json ? formatCheckJson(report)
+                           : formatCheckText(report, ::isatty(STDOUT_FILENO)));
   std::cerr << formatCheckMessages(report);
+  OCTET_TRY(std::move(printed));
   if (report.accepted())
     return Status::success();
   // What was wrong is printed; the kind decides the exit status.
@@ -49,39 +51,32 @@ static Status check(CheckArguments arguments) {
 /// The options of octet compile that a check needs, under its names.
 static void addModelOptions(CLI::App *verb, CheckOptions &o) {
   verb->add_option("--target", o.target,
-                   "cpu, sm_NN, or native: the GPU found, else the CPU "
-                   "[native]")
+                   "cpu, sm_NN, or native: the CPU, until there are kernels "
+                   "for GPUs [native]")
       ->check(notEmpty());
   verb->add_option("--numerics", o.numerics,
                    "Follow this target's operand contracts [the target's]")
       ->check(notEmpty());
-  verb->add_option("--dtype", o.dtype,
-                   "Activation dtype: bf16, f16 or f32 [the config's]")
-      ->check(CLI::IsMember({"bf16", "f16", "f32"}));
+  addWord(verb, "--dtype", o.dtype, {"bf16", "f16", "f32"},
+          "Activation dtype: bf16, f16 or f32 [the config's]");
   verb->add_option("--quantization", o.quantization,
                    "Method to read the checkpoint with [the checkpoint's]")
       ->check(notEmpty());
-  verb->add_option("--activation-quant", o.activationQuant,
-                   "auto, or off: quantised linears are weight-only [auto]")
-      ->check(CLI::IsMember({"auto", "off"}));
-  verb->add_option("--kv-cache", o.kvCache,
-                   "Layout of the KV cache: auto (what the checkpoint "
-                   "declares), bf16, f16, f32, fp8_e4m3 or fp8_ds_mla [auto]")
-      ->check(CLI::IsMember(
-          {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}));
-  verb->add_option("--index-cache", o.indexCache,
-                   "Layout of the indexer's cache: fp8 or bf16 [fp8]")
-      ->check(CLI::IsMember({"fp8", "bf16"}));
-  verb->add_option("--mla", o.mla,
-                   "Form of latent attention: auto (both), explicit or "
-                   "absorbed [auto]")
-      ->check(CLI::IsMember({"auto", "explicit", "absorbed"}));
-  verb->add_option("--mxfp8-as", o.mxfp8As,
-                   "What MXFP8 runs as where it is not native: block or "
-                   "weight-only")
-      ->check(CLI::IsMember({"block", "weight-only"}));
-  verb->add_option("--mtp", o.mtp, "Draft layers to build [0]")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 16));
+  addWord(verb, "--activation-quant", o.activationQuant, {"auto", "off"},
+          "auto, or off: quantised linears are weight-only [auto]");
+  addWord(verb, "--kv-cache", o.kvCache,
+          {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"},
+          "Layout of the KV cache: auto (what the checkpoint "
+          "declares), bf16, f16, f32, fp8_e4m3 or fp8_ds_mla [auto]");
+  addWord(verb, "--index-cache", o.indexCache, {"fp8", "bf16"},
+          "Layout of the indexer's cache: fp8 or bf16 [fp8]");
+  addWord(verb, "--mla", o.mla, {"auto", "explicit", "absorbed"},
+          "Form of latent attention: auto (both), explicit or "
+          "absorbed [auto]");
+  addWord(verb, "--mxfp8-as", o.mxfp8As, {"block", "weight-only"},
+          "What MXFP8 runs as where it is not native: block or "
+          "weight-only");
+  addWhole(verb, "--mtp", o.mtp, "Draft layers to build [0]", 0, 1 << 16);
   verb->add_flag("--unfuse-mixed", o.unfuseMixed,
                  "Keep shards apart of which only some are quantised");
   verb->add_flag("--requant-max", o.requantMax,
@@ -108,21 +103,18 @@ void addCheckCommand(CLI::App &app, Action &action) {
   addModelOptions(verb, o);
 
   const char *ranks = "Ranks";
-  const CLI::Range counts(int64_t(1), int64_t(1) << 16);
   for (auto [flag, field, what] :
        {std::tuple("--tp", &o.ranks.tp, "Tensor-parallel degree [1]"),
         std::tuple("--ep", &o.ranks.ep,
                    "Groups that the experts are divided into [1]"),
         std::tuple("--dp", &o.ranks.dp, "Data-parallel degree [1]")})
-    verb->add_option(flag, *field, what)->check(counts)->group(ranks);
-  verb->add_option("--split-blocks", a->splitBlocks,
-                   "A split inside a block of scales: error, or pad [error]")
-      ->check(CLI::IsMember({"error", "pad"}))
+    addWhole(verb, flag, *field, what, 1, 1 << 16)->group(ranks);
+  addWord(verb, "--split-blocks", a->splitBlocks, {"error", "pad"},
+          "A split inside a block of scales: error, or pad [error]")
       ->group(ranks);
-  verb->add_option("--scale-format", a->scaleFormat,
-                   "auto, or keep: no kernel that needs scales of another "
-                   "format [auto]")
-      ->check(CLI::IsMember({"auto", "keep"}));
+  addWord(verb, "--scale-format", a->scaleFormat, {"auto", "keep"},
+          "auto, or keep: no kernel that needs scales of another "
+          "format [auto]");
 
   const char *memory = "Memory";
   verb->add_flag("--memory", o.memory, "Bytes that a rank needs")
@@ -138,9 +130,7 @@ void addCheckCommand(CLI::App &app, Action &action) {
         std::tuple("--max-seqs", &o.maxSeqs, "Sequences at once [8]"),
         std::tuple("--max-step-tokens", &o.maxStepTokens,
                    "Tokens of one step [2048]")})
-    verb->add_option(flag, *field, what)
-        ->check(CLI::Range(int64_t(1), int64_t(1) << 24))
-        ->group(memory);
+    addWhole(verb, flag, *field, what, 1, 1 << 24)->group(memory);
   verb->callback([a, &action] { action = [a] { return check(*a); }; });
 }
 

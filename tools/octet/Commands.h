@@ -9,8 +9,8 @@
 #ifndef OCTET_TOOLS_OCTET_COMMANDS_H
 #define OCTET_TOOLS_OCTET_COMMANDS_H
 
+#include "octet/CommandLine/CommandLine.h"
 #include "octet/Support/Status.h"
-#include <CLI/CLI.hpp>
 #include <functional>
 
 namespace octet {
@@ -20,12 +20,13 @@ struct ImportOptions;
 /// Set by the verb that the command line chose; main runs it.
 using Action = std::function<Status()>;
 
-/// What is given has to be something: '' is no name of anything.
-CLI::Validator notEmpty();
-/// A whole number of at least 1.
-CLI::Validator isCount();
-/// A finite number above 0.
-CLI::Validator isPositive();
+/// Of options whose bound is what the model can do.
+inline constexpr uint64_t kMostCount = INT64_MAX;
+
+/// Whether these are names of targets and of a method; what is none is wrong
+/// usage, as with any other option (C2, C9). Empty ones and `native` are good.
+Status checkNames(const std::string &target, const std::string &numerics,
+                  const std::string &quantization);
 
 /// The options that decide what an import records: numbers, limits, ranks.
 /// `octet compile` and `octet ledger` have them in common.

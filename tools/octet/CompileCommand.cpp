@@ -10,6 +10,10 @@
 
 #include "octet/Pipeline/Compile.h"
 #include "octet/Pipeline/Pipelines.h"
+#include "octet/QuantMethods/QuantMethods.h"
+#include "octet/QuantMethods/Target.h"
+#include "octet/Support/Escape.h"
+#include "llvm/ADT/STLExtras.h"
 #include <memory>
 #include <unistd.h>
 
@@ -23,12 +27,50 @@ static std::string listPhases() {
   return text;
 }
 
+Status checkNames(const std::string &target, const std::string &numerics,
+                  const std::string &quantization) {
+  Target chosen;
+  for (auto [name, option] :
+       {std::pair(target, "--target"), std::pair(numerics, "--numerics")}) {
+    if (name.empty() || name == "native")
+      continue;
+    Result<Target> parsed = parseTarget(name, option);
+    if (!parsed) {
+      ErrorInfo error = parsed.status().info();
+      error.kind = ErrorKind::Usage;
+      return error;
+    }
+    if (target == name)
+      chosen = *parsed;
+  }
+  std::string method = llvm::StringRef(quantization).lower();
+  std::vector<std::string_view> known = getMethodNames(chosen.family);
+  if (method.empty() || method == "gguf" || llvm::is_contained(known, method))
+    return Status::success();
+  std::string names;
+  for (std::string_view name : known)
+    names += (names.empty() ? "" : ", ") + quoteName(name);
+  Status unknown = usageError("--quantization " + escapeName(quantization),
+                              "no method is called " + quoteName(method) +
+                                  "; valid for target " + chosen.name +
+                                  " are " + names);
+  ErrorInfo error = unknown.takeInfo();
+  error.rule = "C2";
+  return error;
+}
+
 /// What CLI11 cannot check by itself.
-static Status checkOptions(const CompileOptions &options) {
+static Status checkOptions(const CompileOptions &options, bool emitGiven) {
   if (!options.compileTo.empty() && !findPhase(options.compileTo))
     return usageError("--compile-to", "no phase is called '" +
                                           options.compileTo +
                                           "'; the phases are:" + listPhases());
+  if (!options.compileTo.empty() && emitGiven && options.emit != EmitKind::IR)
+    return usageError("--emit", "what is written after --compile-to " +
+                                    options.compileTo +
+                                    " is its IR; one of the two, or --emit ir");
+  const ImportOptions &import = options.import;
+  OCTET_TRY(checkNames(import.target, import.numerics, import.quantization));
   bool text = options.emit == EmitKind::IR || options.emit == EmitKind::LLVM ||
               !options.compileTo.empty();
   if (!text && (options.output.empty() || options.output == "-"))
@@ -39,43 +81,39 @@ static Status checkOptions(const CompileOptions &options) {
 void addImportOptions(CLI::App *verb, ImportOptions &i) {
   const char *model = "Numbers";
   verb->add_option("--target", i.target,
-                   "cpu, or native: the GPU found, else the CPU [native]")
-      ->default_val("native")
+                   "cpu, sm_NN, or native: the CPU, until there are kernels "
+                   "for GPUs [native]")
+      ->check(notEmpty())
+      ->type_name("TARGET")
       ->group(model);
   verb->add_option("--numerics", i.numerics,
                    "Follow this target's operand contracts [the target's]")
       ->check(notEmpty())
       ->group(model);
-  verb->add_option("--dtype", i.dtype,
-                   "Activation dtype: bf16, f16 or f32 [the config's]")
-      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
+  addWord(verb, "--dtype", i.dtype, {"bf16", "f16", "f32"},
+          "Activation dtype: bf16, f16 or f32 [the config's]")
       ->group(model);
-  verb->add_option("--activation-quant", i.activationQuant,
-                   "auto, or off: quantised linears are weight-only [auto]")
-      ->check(CLI::IsMember({"auto", "off"}))
+  addWord(verb, "--activation-quant", i.activationQuant, {"auto", "off"},
+          "auto, or off: quantised linears are weight-only [auto]")
       ->group(model);
-  verb->add_option("--kv-cache", i.kvCache,
-                   "Layout of the KV cache: auto (what the checkpoint "
-                   "declares, else the activation dtype), bf16, f16, f32, "
-                   "fp8_e4m3 or, for latent attention, fp8_ds_mla [auto]")
-      ->check(CLI::IsMember(
-          {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"}))
+  addWord(verb, "--kv-cache", i.kvCache,
+          {"auto", "bf16", "f16", "f32", "fp8_e4m3", "fp8_ds_mla"},
+          "Layout of the KV cache: auto (what the checkpoint "
+          "declares, else the activation dtype), bf16, f16, f32, "
+          "fp8_e4m3 or, for latent attention, fp8_ds_mla [auto]")
       ->group(model);
-  verb->add_option("--index-cache", i.indexCache,
-                   "Layout of the indexer's cache: fp8 or bf16 [fp8]")
-      ->check(CLI::IsMember({"fp8", "bf16"}))
+  addWord(verb, "--index-cache", i.indexCache, {"fp8", "bf16"},
+          "Layout of the indexer's cache: fp8 or bf16 [fp8]")
       ->group(model);
   verb->add_flag("--index-broadcast,!--no-index-broadcast", i.indexBroadcast,
                  "All ranks read the keys that rank 0's indexer chose [on]")
       ->group(model);
-  verb->add_option("--mla", i.mla,
-                   "Form of latent attention: explicit (kv_b_proj is a linear), "
-                   "absorbed (it is split by heads), or auto: absorbed, or "
-                   "both with --no-batch-invariant [auto]")
-      ->check(CLI::IsMember({"auto", "explicit", "absorbed"}))
+  addWord(verb, "--mla", i.mla, {"auto", "explicit", "absorbed"},
+          "Form of latent attention: explicit (kv_b_proj is a linear), "
+          "absorbed (it is split by heads), or auto: absorbed, or "
+          "both with --no-batch-invariant [auto]")
       ->group(model);
-  verb->add_option("--mtp", i.mtp, "Draft layers to build [0]")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 16))
+  addWhole(verb, "--mtp", i.mtp, "Draft layers to build [0]", 0, 1 << 16)
       ->group(model);
   verb->add_option("--quantization", i.quantization,
                    "Method to read the checkpoint with; fp8 quantises a BF16 "
@@ -86,15 +124,13 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
                  "One scale for a fused matrix, the largest of its shards' "
                  "(W8); quantising while loading, one a tensor (W10)")
       ->group(model);
-  verb->add_option("--mxfp8-as", i.mxfp8As,
-                   "What MXFP8 runs as where it is not native: block or "
-                   "weight-only (B6)")
-      ->check(CLI::IsMember({"block", "weight-only"}))
+  addWord(verb, "--mxfp8-as", i.mxfp8As, {"block", "weight-only"},
+          "What MXFP8 runs as where it is not native: block or "
+          "weight-only (B6)")
       ->group(model);
-  verb->add_option("--scale-format", i.scaleFormat,
-                   "auto, or keep: no kernel whose scales are not the stored "
-                   "ones (W11) [auto]")
-      ->check(CLI::IsMember({"auto", "keep"}))
+  addWord(verb, "--scale-format", i.scaleFormat, {"auto", "keep"},
+          "auto, or keep: no kernel whose scales are not the stored "
+          "ones (W11) [auto]")
       ->group(model);
   verb->add_flag("--unfuse-mixed", i.unfuseMixed,
                  "Keep q, k, v or gate, up apart where only some of them are "
@@ -111,29 +147,25 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
       ->group(model);
 
   const char *limits = "Limits";
-  verb->add_option("--max-context", i.maxContext,
-                   "Tokens of one sequence [the config's limit, at most 8192]")
-      ->check(isCount())
+  addWhole(verb, "--max-context", i.maxContext,
+           "Tokens of one sequence [the config's limit, at most 8192]", 1,
+           kMostCount)
       ->group(limits);
-  verb->add_option("--max-seqs", i.maxSeqs, "Sequences at once [8]")
-      ->check(isCount())
+  addWhole(verb, "--max-seqs", i.maxSeqs, "Sequences at once [8]", 1,
+           kMostCount)
       ->group(limits);
-  verb->add_option("--max-step-tokens", i.maxStepTokens,
-                   "Rows of one step: prompt chunks and decoded tokens [2048]")
-      ->check(isCount())
+  addWhole(verb, "--max-step-tokens", i.maxStepTokens,
+           "Rows of one step: prompt chunks and decoded tokens [2048]", 1,
+           kMostCount)
       ->group(limits);
-  verb->add_option("--tp", i.tp, "Tensor-parallel ranks [1]")
-      ->check(isCount())
+  addWhole(verb, "--tp", i.tp, "Tensor-parallel ranks [1]", 1, kMostCount)
       ->group(limits);
-  verb->add_option("--ep", i.ep, "Expert-parallel groups [1]")
-      ->check(isCount())
+  addWhole(verb, "--ep", i.ep, "Expert-parallel groups [1]", 1, kMostCount)
       ->group(limits);
-  verb->add_option("--dp", i.dp, "Data-parallel ranks [1]")
-      ->check(isCount())
+  addWhole(verb, "--dp", i.dp, "Data-parallel ranks [1]", 1, kMostCount)
       ->group(limits);
-  verb->add_option("--split-blocks", i.splitBlocks,
-                   "A split inside a block of scales: error, or pad [error]")
-      ->check(CLI::IsMember({"error", "pad"}))
+  addWord(verb, "--split-blocks", i.splitBlocks, {"error", "pad"},
+          "A split inside a block of scales: error, or pad [error]")
       ->group(limits);
 }
 
@@ -146,17 +178,18 @@ void addCompileCommand(CLI::App &app, Action &action) {
       ->check(notEmpty())
       ->required();
   verb->add_option("-o,--output", o->output,
-                   "File to write; text goes to stdout without it");
-  const std::map<std::string, EmitKind> kinds = {{"ir", EmitKind::IR},
-                                                 {"llvm", EmitKind::LLVM},
-                                                 {"obj", EmitKind::Object},
-                                                 {"program", EmitKind::Program},
-                                                 {"exe", EmitKind::Exe}};
-  verb->add_option("--emit", o->emit,
-                   "What to write: ir, llvm, obj, program (the payload, for "
-                   "octet-run) or exe [exe]")
-      ->transform(CLI::CheckedTransformer(kinds))
-      ->type_name("KIND");
+                   "File to write; text goes to stdout without it")
+      ->check(notEmpty())
+      ->type_name("FILE");
+  CLI::Option *emit =
+      addEnum<EmitKind>(verb, "--emit", o->emit,
+                        {{"ir", EmitKind::IR},
+                         {"llvm", EmitKind::LLVM},
+                         {"obj", EmitKind::Object},
+                         {"program", EmitKind::Program},
+                         {"exe", EmitKind::Exe}},
+                        "What to write; program is the payload, for octet-run "
+                        "[exe]");
 
   ImportOptions &i = o->import;
   addImportOptions(verb, i);
@@ -185,10 +218,10 @@ void addCompileCommand(CLI::App &app, Action &action) {
   verb->footer("MLIR's own flags work too: --mlir-print-ir-after-all, "
                "--mlir-timing, --mlir-print-debuginfo, …");
 
-  verb->callback([o, &action] {
+  verb->callback([o, emit, &action] {
     o->progress = isatty(STDERR_FILENO);
-    action = [o]() -> Status {
-      OCTET_TRY(checkOptions(*o));
+    action = [o, emit]() -> Status {
+      OCTET_TRY(checkOptions(*o, emit->count() > 0));
       return compile(*o);
     };
   });

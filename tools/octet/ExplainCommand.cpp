@@ -10,7 +10,7 @@
 
 #include "octet/Diagnostics/Rules.h"
 #include "octet/Support/Escape.h"
-#include <iostream>
+#include "octet/Support/Output.h"
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -32,7 +32,7 @@ static nlohmann::ordered_json toJson(const Rule &rule,
 }
 
 /// All rules a line each, or as one JSON array.
-static void listRules(bool json) {
+static std::string listRules(bool json) {
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::string text;
   for (const RuleSection &section : getRuleSections()) {
@@ -45,15 +45,13 @@ static void listRules(bool json) {
               std::string(rule.title) + "\n";
     }
   }
-  std::cout << (json ? all.dump(2) + "\n"
-                     : text + "\noctet explain RULE prints one of them.\n");
+  return json ? all.dump(2) + "\n"
+              : text + "\noctet explain RULE prints one of them.\n";
 }
 
 static Status explain(const ExplainOptions &options) {
-  if (options.rule.empty()) {
-    listRules(options.json);
-    return Status::success();
-  }
+  if (options.rule.empty())
+    return print(listRules(options.json));
   const Rule *rule = findRule(options.rule);
   if (!rule) {
     std::string near;
@@ -64,15 +62,13 @@ static Status explain(const ExplainOptions &options) {
                           (near.empty() ? std::string("octet explain lists all")
                                         : "nearest are " + near));
   }
-  if (!options.json) {
-    std::cout << formatRule(*rule);
-    return Status::success();
-  }
+  if (!options.json)
+    return print(formatRule(*rule));
   for (const RuleSection &section : getRuleSections())
     if (rule >= section.rules.data() &&
         rule < section.rules.data() + section.rules.size())
-      std::cout << toJson(*rule, section.title).dump(2) << "\n";
-  return Status::success();
+      return print(toJson(*rule, section.title).dump(2) + "\n");
+  return internalError("explain " + options.rule, "the rule has no section");
 }
 
 void addExplainCommand(CLI::App &app, Action &action) {

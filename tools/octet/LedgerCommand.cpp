@@ -11,10 +11,8 @@
 #include "octet/Ledger/Collect.h"
 #include "octet/Pipeline/Compile.h"
 #include "octet/Support/File.h"
+#include "octet/Support/Output.h"
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <memory>
 #include <unistd.h>
 
@@ -28,13 +26,6 @@ struct LedgerOptions {
   bool json = false;
 };
 } // namespace
-
-static Status print(const std::string &text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
-      std::fflush(stdout) == 0)
-    return Status::success();
-  return machineError("stdout", std::strerror(errno));
-}
 
 static bool hasLayer(const LedgerSection &section, int64_t layer) {
   return std::any_of(section.layers.begin(), section.layers.end(),
@@ -62,6 +53,10 @@ static Status selectLayer(Ledger &ledger, int64_t layer) {
 static Status ledger(const LedgerOptions &options) {
   if (options.json && options.html == "-")
     return usageError("--html", "'-' is stdout, where --json prints; a file");
+  const ImportOptions &import = options.compile.import;
+  OCTET_TRY(checkNames(import.target, import.numerics, import.quantization));
+  OCTET_TRY(
+      checkNotInput("--html", options.html, {&options.compile.checkpoint, 1}));
   std::optional<Ledger> result;
   OCTET_TRY(runPhases(options.compile,
                       [&](mlir::ModuleOp module, const Checkpoint &) {
@@ -119,9 +114,8 @@ void addLedgerCommand(CLI::App &app, Action &action) {
                    "Write one page that needs nothing else; '-' is stdout")
       ->check(notEmpty())
       ->type_name("FILE");
-  verb->add_option("--layer", o->layer, "Only what happens in this layer")
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 31))
-      ->type_name("N");
+  addWhole(verb, "--layer", o->layer, "Only what happens in this layer", 0,
+           int64_t(1) << 31);
   addImportOptions(verb, o->compile.import);
   verb->footer(kSchema);
   verb->callback([o, &action] {

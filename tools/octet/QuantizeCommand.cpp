@@ -71,7 +71,8 @@ static std::string printMegabytes(int64_t bytes) {
 static Result<InputMaxima> runCalibration(const CalibrateOptions &options,
                                           const std::string &scratch) {
   OCTET_TRY_ASSIGN(Calibration calibration, calibrate(options, scratch));
-  std::cerr << "  calibrated on " << calibration.tokens << " tokens of "
+  std::cerr << "  calibrated on " << calibration.tokens
+            << (calibration.tokens == 1 ? " token of " : " tokens of ")
             << calibration.prompts
             << (calibration.prompts == 1 ? " prompt" : " prompts")
             << (calibration.all ? "" : "; --calibrate-tokens left out the rest")
@@ -109,7 +110,9 @@ static Status quantize(QuantizeOptions &options,
   }
   if (stopSignal) {
     // Whoever waits for us sees what ended us.
-    std::cerr << '\n' << status.info().format();
+    if (isatty(STDERR_FILENO))
+      std::cerr << '\n'; // after the line of progress
+    std::cerr << status.info().format();
     std::cerr.flush();
     ::raise(stopSignal);
   }
@@ -131,27 +134,22 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
   verb->add_option("-o,--output", o->output,
                    "Folder to write, new or empty; it appears when it is "
                    "complete")
+      ->check(notEmpty())
+      ->type_name("DIR")
       ->required();
-  const std::map<std::string, QuantizeTo> kinds = {
-      {"fp8-block", QuantizeTo::Block},
-      {"fp8-channel", QuantizeTo::Channel},
-      {"fp8-tensor", QuantizeTo::Tensor}};
-  verb->add_option("--to", o->to,
-                   "What shares a scale: fp8-block, fp8-channel or fp8-tensor; "
-                   "activation scales are computed when the model runs, or "
-                   "static with --calibrate")
-      ->transform(CLI::CheckedTransformer(kinds))
-      ->type_name("KIND")
+  addEnum<QuantizeTo>(verb, "--to", o->to,
+                      {{"fp8-block", QuantizeTo::Block},
+                       {"fp8-channel", QuantizeTo::Channel},
+                       {"fp8-tensor", QuantizeTo::Tensor}},
+                      "What shares a scale; activation scales are computed "
+                      "when the model runs, or static with --calibrate")
       ->required();
-  const std::map<std::string, QuantizeFormat> formats = {
-      {"fp8", QuantizeFormat::Fp8},
-      {"compressed-tensors", QuantizeFormat::CompressedTensors}};
-  verb->add_option("--format", o->format,
-                   "How the result is declared: fp8 (of channels: w8a8_fp8) or "
-                   "compressed-tensors [fp8; compressed-tensors for "
-                   "fp8-channel]")
-      ->transform(CLI::CheckedTransformer(formats))
-      ->type_name("FORMAT");
+  addEnum<QuantizeFormat>(
+      verb, "--format", o->format,
+      {{"fp8", QuantizeFormat::Fp8},
+       {"compressed-tensors", QuantizeFormat::CompressedTensors}},
+      "How the result is declared; fp8 of channels is w8a8_fp8 [fp8; "
+      "compressed-tensors for fp8-channel]");
   verb->add_option("--block", *block,
                    "Rows x columns of a block of fp8-block [128x128]");
   verb->add_option("--ignore", o->ignore,
@@ -165,20 +163,19 @@ void addQuantizeCommand(CLI::App &app, Action &action) {
                    "{\"prompt_ids\": [ids]}, or a plain text [dynamic scales]")
       ->check(notEmpty())
       ->type_name("FILE");
-  verb->add_option("--calibrate-tokens", c->maxTokens,
-                   "Tokens of the prompts to run at most; a prompt is cut into "
-                   "pieces of " +
-                       std::to_string(kCalibrationContext) + " [" +
-                       std::to_string(c->maxTokens) + "]")
-      ->check(isCount());
-  verb->add_option("--calibrate-dtype", c->dtype,
-                   "Activations of that run: bf16, f16 or f32 [the config's]")
-      ->check(CLI::IsMember({"bf16", "f16", "f32"}))
+  addWhole(verb, "--calibrate-tokens", c->maxTokens,
+           "Tokens of the prompts to run at most; a prompt is cut into pieces "
+           "of " +
+               std::to_string(kCalibrationContext) + " [" +
+               std::to_string(c->maxTokens) + "]",
+           1, kMostCount);
+  addWord(verb, "--calibrate-dtype", c->dtype, {"bf16", "f16", "f32"},
+          "Activations of that run: bf16, f16 or f32 [the config's]")
       ->type_name("DTYPE");
   verb->add_option("--shard-gib", *shardGib,
                    "Largest file, in GiB; a tensor is never split [5]")
       ->check(isPositive());
-  verb->add_option("--threads", o->threads, "Threads [all]")->check(isCount());
+  addWhole(verb, "--threads", o->threads, "Threads [all]", 1, kMostCount);
   verb->callback([o, c, block, shardGib, verb, &action] {
     action = [o, c, block, shardGib, verb]() -> Status {
       OCTET_TRY(parseBlock(*block, *o));

@@ -15,12 +15,12 @@
 #include "mlir/Support/Timing.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/MappedFiles.h"
+#include "octet/Support/Output.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <iostream>
+#include <sstream>
 #include <unistd.h>
 
 using namespace octet;
@@ -35,43 +35,13 @@ void octet::addInfoCommand(CLI::App &app, Action &action) {
       ->required();
   verb->add_flag("--json", o->json, "For programs");
   verb->add_flag("--tensors", o->tensors, "List each tensor");
-  verb->callback(
-      [o, &action] { action = [o] { return printInfo(*o, std::cout); }; });
-}
-
-CLI::Validator octet::notEmpty() {
-  return CLI::Validator(
-      [](std::string &text) {
-        return text.empty() ? std::string("is empty, a value is needed") : "";
-      },
-      "");
-}
-
-CLI::Validator octet::isCount() {
-  return CLI::Validator(
-      [](std::string &text) {
-        int64_t count = 0;
-        const char *end = text.data() + text.size();
-        auto [stop, error] = std::from_chars(text.data(), end, count);
-        if (error == std::errc() && stop == end && count >= 1)
-          return std::string();
-        return "is " + quoteName(text) + ", expected a whole number from 1 on";
-      },
-      "COUNT");
-}
-
-CLI::Validator octet::isPositive() {
-  return CLI::Validator(
-      [](std::string &text) {
-        double number = 0;
-        const char *end = text.data() + text.size();
-        auto [stop, error] = std::from_chars(text.data(), end, number);
-        if (error == std::errc() && stop == end && std::isfinite(number) &&
-            number > 0)
-          return std::string();
-        return "is " + quoteName(text) + ", expected a number above 0";
-      },
-      "NUMBER");
+  verb->callback([o, &action] {
+    action = [o]() -> Status {
+      std::ostringstream text;
+      OCTET_TRY(printInfo(*o, text));
+      return print(text.str());
+    };
+  });
 }
 
 /// Gives flags to LLVM's parser. It prints what it does not like and returns
@@ -98,12 +68,15 @@ static std::string parseMlirFlags(const std::vector<char *> &flags) {
 }
 
 /// Takes the `--mlir-…` flags out of the arguments and gives them to LLVM's
-/// parser; returns the others.
-static std::vector<char *> takeMlirFlags(int argc, char **argv) {
-  std::vector<char *> ours, theirs = {argv[0]};
-  for (int i = 0; i < argc; ++i)
-    (llvm::StringRef(argv[i]).starts_with("--mlir-") ? theirs : ours)
-        .push_back(argv[i]);
+/// parser; returns the others, without the program.
+static std::vector<std::string> takeMlirFlags(int argc, char **argv) {
+  std::vector<std::string> ours;
+  std::vector<char *> theirs = {argv[0]};
+  for (int i = 1; i < argc; ++i)
+    if (llvm::StringRef(argv[i]).starts_with("--mlir-"))
+      theirs.push_back(argv[i]);
+    else
+      ours.push_back(argv[i]);
   mlir::registerAsmPrinterCLOptions();
   mlir::registerMLIRContextCLOptions();
   mlir::registerPassManagerCLOptions();
@@ -137,7 +110,9 @@ static std::vector<char *> takeMlirFlags(int argc, char **argv) {
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   installBusErrorHandler(OnTruncation::Remember);
-  std::vector<char *> arguments = takeMlirFlags(argc, argv);
+  // After LLVM's handlers, which would dump the stack.
+  ignoreFileSizeSignal();
+  std::vector<std::string> arguments = takeMlirFlags(argc, argv);
 
   CLI::App app{"Octet compiles a Hugging Face checkpoint to one native "
                "executable.",
@@ -152,21 +127,12 @@ int main(int argc, char **argv) {
   addInfoCommand(app, action);
   addLedgerCommand(app, action);
   addQuantizeCommand(app, action);
-  try {
-    app.parse(arguments.size(), arguments.data());
-  } catch (const CLI::ParseError &error) {
-    // --help and --version end here too, with status 0.
-    if (error.get_exit_code() == 0)
-      return app.exit(error);
-    std::string verb;
-    for (const CLI::App *each : app.get_subcommands())
-      verb = each->get_name() + " ";
-    std::cerr << "error: command line: " << error.what() << "; see octet "
-              << verb << "--help\n";
-    return int(ErrorKind::Usage);
-  }
-
-  Status status = action();
+  Result<Parsed> parsed = parseCommandLine(app, arguments);
+  Status status = parsed.ok() ? Status::success() : parsed.takeStatus();
+  if (status.ok() && *parsed == Parsed::Done)
+    return 0;
+  if (status.ok())
+    status = action();
   if (status.ok())
     status = takeTruncation(); // of a file that nobody asked about
   if (status.ok())
