@@ -11,7 +11,6 @@
 #include "lib/Modules/ActivationDtype.h"
 #include "lib/QuantMethods/Fields.h"
 #include "octet/Checkpoint/Gguf.h"
-#include "octet/Checkpoint/Gguf.h"
 #include "octet/Support/Escape.h"
 #include <sys/stat.h>
 
