@@ -33,6 +33,15 @@ static const StoredTensor *find(const ModuleFacts &facts,
   return found == facts.tensors.end() ? nullptr : &found->second;
 }
 
+/// The last component of a tensor's name: one that starts with `_` goes on that
+/// of the module, `down_proj_scales`.
+static std::string nameTensor(const ModuleFacts &facts,
+                              const std::string &name) {
+  if (!name.starts_with('_'))
+    return name;
+  return facts.module.substr(facts.module.rfind('.') + 1) + name;
+}
+
 /// What the caller knows, else what the codes' tensor implies.
 static Sides getSides(const Scheme &scheme, const ModuleFacts &facts,
                       const StoredTensor *codes) {
@@ -134,8 +143,8 @@ static Status checkTensor(const ModuleFacts &facts, const std::string &name,
   if (!typeFits && expected.types.size() > 1)
     wanted += " in " + joinTypes(expected.types);
   return inputError(facts.module,
-                    "'" + name + "' is " + stored.describe() + "; expected " +
-                        wanted,
+                    "'" + nameTensor(facts, name) + "' is " +
+                        stored.describe() + "; expected " + wanted,
                     isCodes ? "C13" : "W1");
 }
 
@@ -155,13 +164,15 @@ Result<ResolvedModule> octet::resolveFormat(std::string_view method,
   const StoredTensor *codes = find(facts, codesName);
   if (!codes)
     return inputError(facts.module,
-                      "has no tensor '" + codesName + "', which a weight of " +
-                          describeScheme(scheme) + " has",
+                      "has no tensor '" + nameTensor(facts, codesName) +
+                          "', which a weight of " + describeScheme(scheme) +
+                          " has",
                       "C13");
   Sides sides = getSides(scheme, facts, codes);
   if (sides.n <= 0 || sides.k <= 0)
     return inputError(facts.module,
-                      "'" + codesName + "' is " + codes->describe() +
+                      "'" + nameTensor(facts, codesName) + "' is " +
+                          codes->describe() +
                           "; a linear has two dimensions [N, K]",
                       "C13");
   OCTET_TRY(checkSides(scheme, facts, sides));
@@ -175,7 +186,8 @@ Result<ResolvedModule> octet::resolveFormat(std::string_view method,
       OCTET_TRY(checkTensor(facts, *name, expected, isCodes));
     } else if (expected.required) {
       return inputError(facts.module,
-                        "no '" + expected.names.front() + "' for its " +
+                        "no '" + nameTensor(facts, expected.names.front()) +
+                            "' for its " +
                             std::string(storedTypeName(codes->type)) +
                             " weight; expected " + expected.describe(),
                         "W6");

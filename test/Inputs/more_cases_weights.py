@@ -275,6 +275,16 @@ def groups_of_packed_experts():
                 f"{LAYER}.mlp.router": PLAIN, O: PLAIN}, tp=2, ep=2, silent=["C7]", "C13]"])]
 
 
+@case("W6 W1")
+def scales_of_packed_experts():
+    """gpt-oss without down_proj_scales, or with those of another width."""
+    missing, short = gpt_oss(128), f"{EXPERTS}.gate_up_proj_scales"
+    del missing.tensors[f"{EXPERTS}.down_proj_scales"]
+    missing.tensors[short] = ("U8", [4, 256, 15])
+    return missing, [reject("W6", f"{EXPERTS}.down_proj", "'down_proj_scales'"),
+                     reject("W1", "gate_up_proj_scales", "[4, 256, 15]", "[4, 256, 16]")]
+
+
 def gpt_oss(width):
     model = Model({"quant_method": "mxfp4", "modules_to_not_convert": [
         "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]},

@@ -448,7 +448,7 @@ TEST(Mxfp4, ExpertsOnlyC12) {
   EXPECT_EQ(nameFormat(*module), "mxfp4");
   facts.tensors["_scales"] = {StoredType::U8, {4, 64, 8}};
   EXPECT_EQ(text(resolveModule(&config, facts)),
-            "error: a.b: '_scales' is U8 [4, 64, 8]; expected U8 [4, 64, 4] "
+            "error: a.b: 'b_scales' is U8 [4, 64, 8]; expected U8 [4, 64, 4] "
             "(4 experts of 64x128 in groups of 32) [W1]");
   facts.isExpert = false;
   EXPECT_EQ(text(resolveModule(&config, facts)),
