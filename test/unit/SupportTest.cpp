@@ -9,6 +9,7 @@
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
+#include "octet/Support/Output.h"
 #include "octet/Support/Status.h"
 #include <csignal>
 #include <cstdlib>
@@ -284,6 +285,45 @@ TEST_F(File, AFailedWriteKeepsTheOldFileAndRemovesTheTemporary) {
             "cannot be written: File too large after 4096 of 10000 bytes");
   EXPECT_EQ(contents(path("x")), "old");
   EXPECT_EQ(list(), Names{"x"});
+}
+
+/// What `checkNotInput` says of `output`; "" if it is good.
+static std::string replaces(const std::string &output,
+                            const std::vector<std::string> &inputs) {
+  Status status = checkNotInput("-o", output, inputs);
+  if (status.ok())
+    return "";
+  EXPECT_EQ(status.info().exitCode(), 2);
+  EXPECT_EQ(status.info().subject, "-o " + output);
+  return status.info().message;
+}
+
+TEST_F(File, AnOutputIsNoInputUnderAnyName) {
+  fs::create_directory(path("folder"));
+  fs::create_directory(path("shards"));
+  for (const char *name : {"a", "folder/model.safetensors",
+                           "folder/config.json", "folder/other.safetensors",
+                           "folder/program", "shards/model-1.safetensors"})
+    ASSERT_TRUE(write(name, "x").ok());
+  fs::create_symlink("a", path("soft"));
+  fs::create_hard_link(path("a"), path("hard"));
+  fs::create_symlink("folder", path("link"));
+  const std::vector<std::string> inputs = {"", path("none"), path("a"),
+                                           path("folder"), path("shards")};
+  for (const char *name : {"a", "soft", "hard"})
+    EXPECT_EQ(replaces(path(name), inputs),
+              "is the input " + path("a") +
+                  ", which it would replace; another name is needed");
+  EXPECT_EQ(replaces(path("link/model.safetensors"), inputs),
+            "is part of the input, " + path("folder/model.safetensors") +
+                ", which it would replace; another name is needed");
+  EXPECT_NE(replaces(path("folder/config.json"), inputs), "");
+  EXPECT_NE(replaces(path("shards/model-1.safetensors"), inputs), "");
+  // Not there, not read, or written by a compiler before.
+  for (const char *name : {"new", "folder/new.safetensors",
+                           "folder/other.safetensors", "folder/program"})
+    EXPECT_EQ(replaces(path(name), inputs), "") << name;
+  EXPECT_EQ(replaces("/dev/null", {"/dev/null"}), "");
 }
 
 } // namespace
