@@ -275,14 +275,20 @@ def groups_of_packed_experts():
                 f"{LAYER}.mlp.router": PLAIN, O: PLAIN}, tp=2, ep=2, silent=["C7]", "C13]"])]
 
 
-@case("W6 W1")
-def scales_of_packed_experts():
-    """gpt-oss without down_proj_scales, or with those of another width."""
-    missing, short = gpt_oss(128), f"{EXPERTS}.gate_up_proj_scales"
-    del missing.tensors[f"{EXPERTS}.down_proj_scales"]
-    missing.tensors[short] = ("U8", [4, 256, 15])
-    return missing, [reject("W6", f"{EXPERTS}.down_proj", "'down_proj_scales'"),
-                     reject("W1", "gate_up_proj_scales", "[4, 256, 15]", "[4, 256, 16]")]
+@case("W6")
+def packed_experts_without_scales():
+    """gpt-oss without down_proj_scales."""
+    model = gpt_oss(128)
+    del model.tensors[f"{EXPERTS}.down_proj_scales"]
+    return model, [reject("W6", f"{EXPERTS}.down_proj", "'down_proj_scales'")]
+
+
+@case("W1")
+def short_scales_of_packed_experts():
+    """gpt-oss with scales of another width."""
+    model = gpt_oss(128)
+    model.tensors[f"{EXPERTS}.gate_up_proj_scales"] = ("U8", [4, 256, 15])
+    return model, [reject("W1", "gate_up_proj_scales", "[4, 256, 15]", "[4, 256, 16]")]
 
 
 def gpt_oss(width):
