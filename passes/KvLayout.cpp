@@ -78,6 +78,24 @@ static KvDeclaration readKvField(q::ConfigAttr config, StringRef name) {
   return declaration;
 }
 
+/// Quark's two fields: a config for each projection of the cache, or the names
+/// of those that were exported with scales.
+static KvDeclaration readQuarkFields(q::ConfigAttr config) {
+  KvDeclaration declaration;
+  if (!config)
+    return declaration;
+  auto own = config.getFields().getAs<DictionaryAttr>("kv_cache_quant_config");
+  auto exported = config.getFields().getAs<DictionaryAttr>("export");
+  auto names =
+      exported ? exported.getAs<ArrayAttr>("kv_cache_group") : ArrayAttr();
+  if (own && !own.empty())
+    declaration.source = config.getSource().str() + ".kv_cache_quant_config";
+  else if (names && !names.empty())
+    declaration.source = config.getSource().str() + ".export.kv_cache_group";
+  declaration.isFp8 = !declaration.source.empty();
+  return declaration;
+}
+
 KvDeclaration octet::readKvDeclaration(q::ConfigAttr config,
                                        q::StoredAttr stored) {
   if (config)
@@ -86,6 +104,9 @@ KvDeclaration octet::readKvDeclaration(q::ConfigAttr config,
       if (!declaration.source.empty())
         return declaration;
     }
+  if (KvDeclaration declaration = readQuarkFields(config);
+      !declaration.source.empty())
+    return declaration;
   KvScaleNames names = findKvScales(stored);
   KvDeclaration declaration;
   if (names.any()) {

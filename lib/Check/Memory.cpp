@@ -180,7 +180,12 @@ static void measureWeights(CheckContext &context, MemoryReport &memory) {
       addMatrix(memory, *module.w13, *unit.first().decision, isFused);
     if (module.w2)
       addMatrix(memory, *module.w2, *unit.parts.back().decision, false);
-    bool isReplaced = module.absorbed && context.options.mla == "absorbed";
+    // `auto` is both forms where a kernel may choose by the rows of a step, and
+    // on the CPU, where none may, the absorbed one (W12, B5).
+    bool isReplaced =
+        module.absorbed &&
+        (context.options.mla == "absorbed" ||
+         (context.options.mla == "auto" && context.target.isCpu()));
     // Shards of a fused matrix may differ in what a GGUF file packs.
     for (size_t i = 0; i < module.shards.size() && !isReplaced; ++i)
       addMatrix(memory, module.shards[i].second, *unit.parts[i].decision,
