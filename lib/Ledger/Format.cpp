@@ -122,6 +122,9 @@ std::string octet::nameWeight(const std::string &module,
     dot = name.rfind('.');
   }
   std::string word = dot == name.npos ? name : name.substr(dot + 1);
+  // `down_proj._blocks` of gpt-oss belongs together.
+  if (word.starts_with("_") && dot != name.npos)
+    word = name.substr(name.rfind('.', dot - 1) + 1);
   return word.empty() || word == last ? "weight" : word;
 }
 

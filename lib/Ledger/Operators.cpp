@@ -323,6 +323,8 @@ static void addAttention(model::AttentionOp op,
   if (op.getCache())
     llvm::append_range(entry.in, makeCacheParts(op.getCache().getType()));
   std::string dtype = nameElementType(q::getStorage(result));
+  if (op.getSinks())
+    entry.weights.push_back(makeWeightOperand(op.getSinks()));
   entry.arithmetic =
       "FP32 scores, maximum and sum" +
       (dtype == "F32" ? "" : "; probabilities in " + dtype + " before P·V");
@@ -383,11 +385,13 @@ static void addCollective(Operation *op, StringRef rule, StringRef name,
   entry.out.push_back(makeTokenPart(result));
   entry.arithmetic = arithmetic.str();
   entry.isMoved = true;
-  if (isa<model::AllReduceOp>(op))
+  if (isa<model::AllReduceOp, model::ScatterSumOp>(op))
     entry.error = describeRounding(q::getStorage(result));
-  entry.notes.push_back(
-      std::to_string(op->getAttrOfType<IntegerAttr>("ranks").getInt()) +
-      " ranks");
+  if (auto ranks = op->getAttrOfType<IntegerAttr>("ranks"))
+    entry.notes.push_back(std::to_string(ranks.getInt()) + " ranks");
+  if (auto groups = op->getAttrOfType<IntegerAttr>("groups"))
+    entry.notes.push_back(std::to_string(groups.getInt()) +
+                          " data-parallel groups");
   entries.push_back(std::move(entry));
 }
 
@@ -398,10 +402,10 @@ Status octet::addBoundaries(Operation *op, std::vector<LedgerEntry> &entries) {
   if (isSparse)
     return Status::success();
   llvm::TypeSwitch<Operation *>(op)
-      // What names values or reads other columns or rows of them.
+      // What names values, or moves columns and rows inside a rank.
       .Case<q::WeightOp, q::KvCacheOp, model::FieldOp, model::TraceOp,
-            model::SplitOp, model::JoinOp, model::SelectRowsOp>(
-          [](Operation *) {})
+            model::SplitOp, model::JoinOp, model::SelectRowsOp,
+            model::OwnColumnsOp, model::PlaceColumnsOp>([](Operation *) {})
       .Case([&](model::EmbeddingOp op) { addEmbedding(op, entries); })
       .Case([&](q::QuantizeOp op) { addQuantize(op, entries); })
       .Case([&](model::LinearOp op) {
@@ -441,6 +445,14 @@ Status octet::addBoundaries(Operation *op, std::vector<LedgerEntry> &entries) {
       })
       .Case([&](model::AllGatherOp op) {
         addCollective(op, "P16", "all-gather", "none, in rank order", entries);
+      })
+      .Case([&](model::GatherTokensOp op) {
+        addCollective(op, "P13", "gather tokens", "none, in rank order",
+                      entries);
+      })
+      .Case([&](model::ScatterSumOp op) {
+        addCollective(op, "P15", "scatter sum", "FP32 sum in rank order",
+                      entries);
       })
       .Case([&](model::BroadcastOp op) {
         addCollective(op, "P10", "broadcast", "none, rank 0's choice", entries);

@@ -274,8 +274,8 @@ static void addRouter(model::MoeRouterOp op,
   entries.push_back(std::move(choice));
 }
 
-/// Rows on their way to the experts, moved between ranks if `ep` divides those
-/// (P13).
+/// Rows on their way to the experts of this rank (P13): tokens stand on all of
+/// them, or were gathered before.
 static void addDispatch(model::DispatchOp op,
                         std::vector<LedgerEntry> &entries) {
   model::DispatchedType type = op.getResult().getType();
@@ -284,12 +284,9 @@ static void addDispatch(model::DispatchOp op,
   entry.out.push_back(repeat(makeTokenPart(type.getRows()), type.getChoices()));
   entry.arithmetic =
       ("none, rows by " + model::stringifyOrder(type.getOrder())).str();
-  entry.isMoved = op.getEp() > 1;
-  entry.notes.push_back(entry.isMoved
-                            ? "to " + std::to_string(op.getEp()) +
-                                  " groups of ranks; codes travel with their "
-                                  "scales"
-                            : "on this rank");
+  if (op.getEp() > 1)
+    entry.notes.push_back("as many at most: the experts of one of " +
+                          std::to_string(op.getEp()) + " groups of ranks");
   entries.push_back(std::move(entry));
 }
 
@@ -301,6 +298,13 @@ static int64_t findExpertWidth(model::ExpertsOp op) {
   return plain.getRank() == 3 && q::isPlainFloat(plain.getElementType())
              ? plain.getDimSize(2)
              : 0;
+}
+
+static void addBias(LedgerEntry &entry, Value bias) {
+  if (!bias)
+    return;
+  entry.weights.push_back(makeWeightOperand(bias));
+  entry.arithmetic += ", bias in FP32";
 }
 
 static void addExperts(model::ExpertsOp op, std::vector<LedgerEntry> &entries) {
@@ -327,6 +331,7 @@ static void addExperts(model::ExpertsOp op, std::vector<LedgerEntry> &entries) {
   for (Value weight : op.getGateUp())
     up.weights.push_back(makeWeightOperand(weight));
   describeProduct(up, rows, op.getGateUp().front().getType(), hidden, both);
+  addBias(up, op.getGateUpBias());
   entries.push_back(std::move(up));
 
   LedgerEntry gating = makeProduct("SwiGLU", both, 0, one);
@@ -348,6 +353,7 @@ static void addExperts(model::ExpertsOp op, std::vector<LedgerEntry> &entries) {
   LedgerEntry down = makeProduct("experts down", input, width, result);
   down.weights.push_back(makeWeightOperand(op.getDown()));
   describeProduct(down, input, op.getDown().getType(), width, result);
+  addBias(down, op.getDownBias());
   entries.push_back(std::move(down));
 
   LedgerEntry combine = makeEntry(op, "P15 N9", "combine");
