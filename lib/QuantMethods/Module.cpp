@@ -46,6 +46,39 @@ bool octet::isKvScaleName(std::string_view name) {
 // What the config says
 //===----------------------------------------------------------------------===//
 
+/// GPTQ takes the first entry of `dynamic` that matches, and the keys of an
+/// object have no order here: entries that say different things of one module
+/// are refused rather than guessed at (C7). \param skip  a `-:` entry, or null.
+static Status checkOneOverride(QuantConfig &config, std::string_view module,
+                               std::string_view fused, const NameEntry *skip) {
+  if (config.method != "gptq" && config.method != "gptq_marlin")
+    return Status::success();
+  const SchemeGroup *first = nullptr;
+  std::string other = skip ? quoteName(skip->getText()) : "";
+  for (SchemeGroup &group : config.groups) {
+    OCTET_TRY_ASSIGN(const NameEntry *entry,
+                     group.patterns.match(module, fused));
+    if (!entry)
+      continue;
+    if (!first && !skip) {
+      first = &group;
+      other = quoteName(entry->getText());
+      continue;
+    }
+    if (first && first->scheme.weight == group.scheme.weight &&
+        first->scheme.format == group.scheme.format)
+      continue;
+    return inputError(std::string(module),
+                      "matches " + other + " and " +
+                          quoteName(entry->getText()) +
+                          ", which say different things; the order of the "
+                          "entries of dynamic is not read, expected one that "
+                          "matches",
+                      "C7");
+  }
+  return Status::success();
+}
+
 Result<std::string> octet::declareModule(QuantConfig &config,
                                          std::string_view module,
                                          std::string_view fused,
@@ -54,6 +87,7 @@ Result<std::string> octet::declareModule(QuantConfig &config,
     fused = "";
   OCTET_TRY_ASSIGN(const NameEntry *ignored,
                    config.ignore.match(module, fused));
+  OCTET_TRY(checkOneOverride(config, module, fused, ignored));
   if (ignored)
     return "ignored: " + ignored->describe();
   if (config.groups.empty())

@@ -83,6 +83,19 @@ CASES = {
     "gptq-marlin-format": {"quant_method": "gptq", "bits": 4,
                            "group_size": 128, "checkpoint_format": "marlin"},
     "gptq-3-bit": {"quant_method": "gptq", "bits": 3, "group_size": 128},
+    # The first match of several counts, and objects have no order (C7).
+    "gptq-dynamic": {"quant_method": "gptq", "bits": 4, "group_size": 128,
+                     "dynamic": {"+:.*down_proj": {"bits": 8},
+                                 "-:.*o_proj": {}}},
+    "gptq-dynamic-twice": {"quant_method": "gptq", "bits": 4,
+                           "group_size": 128,
+                           "dynamic": {"+:.*down_proj": {"bits": 8},
+                                       "+:.*layers\\.0.*": {"bits": 4},
+                                       "-:.*o_proj": {}}},
+    "gptq-dynamic-skips-too": {"quant_method": "gptq", "bits": 4,
+                               "group_size": 128,
+                               "dynamic": {"+:.*proj": {"bits": 8},
+                                           "-:.*o_proj": {}}},
     # Something else than an object (C1); names are compared whole, in any
     # letter case (C14).
     "no-object": ["fp8"],
