@@ -95,6 +95,9 @@ static std::string printGranularity(q::GranularityAttr granularity) {
 /// Codes and scales of a quantised type; rows of a step count as one.
 static LedgerPart makeQuantizedPart(q::TensorType type) {
   bool isStep = ShapedType::isDynamic(type.getShape().front());
+  // Layouts for products round the rows of a step up, which is no row's own.
+  if (isStep)
+    type = type.withLayout(q::Layout::Plain);
   SmallVector<int64_t> shape(type.getShape());
   if (isStep)
     shape.front() = 1;

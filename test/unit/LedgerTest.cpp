@@ -167,6 +167,16 @@ TEST_F(LedgerTest, PartsFollowTypes) {
   EXPECT_EQ(row.shape, (std::vector<int64_t>{6144}));
   EXPECT_EQ(row.scales->shape, (std::vector<int64_t>{48}));
   EXPECT_EQ(row.getBytes(), 6336);
+  // Exponents in a byte are 48 bytes in place of 192, 0.8 % of the codes, and
+  // the layout of a product's scales is no row's own (B1).
+  for (q::Layout layout : {q::Layout::Plain, q::Layout::Ue8m0Packed}) {
+    LedgerPart bytes = makeTokenPart(
+        q::TensorType::get({ShapedType::kDynamic, 6144}, e4m3, block,
+                           Float8E8M0FNUType::get(&context))
+            .withLayout(layout));
+    EXPECT_EQ(bytes.scales->bytes, 48);
+    EXPECT_TRUE(bytes.scales->powerOfTwo);
+  }
   // A ragged row of 200 has a short group.
   EXPECT_EQ(makeTokenPart(q::TensorType::get({ShapedType::kDynamic, 200}, e4m3,
                                              block, f32))
