@@ -19,6 +19,7 @@
 #include <cmath>
 #include <cstring>
 #include <optional>
+#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -286,7 +287,11 @@ Result<RandomWeights> RandomWeights::draw(std::span<const ProgramTensor> list,
   const auto start = std::chrono::steady_clock::now();
   RandomWeights weights;
   TensorTable &table = weights.tensors;
+  std::set<std::string_view> names;
   for (const ProgramTensor &tensor : list) {
+    // One that is loaded in two forms (a tied embedding) is drawn once.
+    if (!names.insert(tensor.name).second)
+      continue;
     // The shape's product was checked when the program was read.
     auto bytes = checkedProduct(tensor.shape);
     const bool packed = tensor.packing != Packing::None;
