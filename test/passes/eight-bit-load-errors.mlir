@@ -27,3 +27,13 @@ func.func @w10_blocks(%x: tensor<?x32xbf16>) -> tensor<?x32xbf16> {
   %y = model.linear %x, %w {module = "a", contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>, method = #q.method<"fp8", weight = block<128x128>, scale = f32, activation = dynamic>} : tensor<?x32xbf16>, tensor<32x32xbf16> -> tensor<?x32xbf16>
   return %y : tensor<?x32xbf16>
 }
+
+// -----
+
+// Powers of two are the scales of blocks, and channels do not become blocks (W11).
+func.func @w11_channel(%x: tensor<?x128xbf16>) -> tensor<?x64xbf16> {
+  %w = model.weight ["a"] "weight" stored [#q.stored<{weight = tensor<64x128xf8E4M3FN>, weight_scale = tensor<64x1xf32>}, "">] : !q.tensor<64x128xf8E4M3FN, per_channel, f32>
+  // expected-error @+1 {{a: stores scales in f32, the contract's are f8E8M0FNU; only widening to f32 is exact [W11]}}
+  %y = model.linear %x, %w {module = "a", contract = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0>, method = #q.method<"fp8", weight = per_channel, scale = f32, activation = dynamic>} : tensor<?x128xbf16>, !q.tensor<64x128xf8E4M3FN, per_channel, f32> -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
