@@ -60,7 +60,7 @@ Result<std::vector<rt::FilePrompt>> readPrompts(const std::string &path) {
                       "is empty; lines {\"prompt\": \"text\"} or "
                       "{\"prompt_ids\": [ids…]}, or a text, are needed");
   if (text[first] == '{')
-    return rt::parsePrompts(text, path);
+    return rt::parsePrompts(text, path, rt::OtherKeys::Skip);
   if (!isUtf8(text))
     return inputError(escapePath(path),
                       "is neither lines {\"prompt\": \"text\"} or "

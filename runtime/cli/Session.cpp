@@ -303,7 +303,8 @@ Result<std::string> rt::readTextFile(const std::string &path) {
 }
 
 static Result<FilePrompt> readPrompt(std::string_view line,
-                                     const std::string &subject) {
+                                     const std::string &subject,
+                                     OtherKeys others) {
   OCTET_TRY_ASSIGN(json value, parseJson(line, subject));
   const bool isText = value.is_object() && value.contains("prompt");
   const bool isIds = value.is_object() && value.contains("prompt_ids");
@@ -311,7 +312,7 @@ static Result<FilePrompt> readPrompt(std::string_view line,
     return inputError(subject, "not an object {\"prompt\": \"text\"} or "
                                "{\"prompt_ids\": [ids…]}");
   for (const auto &[key, other] : value.items())
-    if (key != "prompt" && key != "prompt_ids")
+    if (others == OtherKeys::Refuse && key != "prompt" && key != "prompt_ids")
       return inputError(subject, "key " + quoteName(key) +
                                      " means nothing here; a line has "
                                      "'prompt' or 'prompt_ids' alone, options "
@@ -328,7 +329,8 @@ static Result<FilePrompt> readPrompt(std::string_view line,
 }
 
 Result<std::vector<FilePrompt>> rt::parsePrompts(std::string_view text,
-                                                 const std::string &path) {
+                                                 const std::string &path,
+                                                 OtherKeys others) {
   std::vector<FilePrompt> prompts;
   std::string_view rest = text;
   for (int number = 1; !rest.empty(); ++number) {
@@ -337,8 +339,9 @@ Result<std::vector<FilePrompt>> rt::parsePrompts(std::string_view text,
     rest.remove_prefix(length == rest.npos ? rest.size() : length + 1);
     if (line.find_first_not_of(" \t\r") == line.npos)
       continue;
-    OCTET_TRY_ASSIGN(FilePrompt prompt,
-                     readPrompt(line, path + ":" + std::to_string(number)));
+    OCTET_TRY_ASSIGN(
+        FilePrompt prompt,
+        readPrompt(line, path + ":" + std::to_string(number), others));
     prompts.push_back(std::move(prompt));
   }
   if (prompts.empty())

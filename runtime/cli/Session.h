@@ -102,10 +102,14 @@ struct FilePrompt {
 };
 
 /// Lines `{"prompt": "text"}` or `{"prompt_ids": [ids…]}`; blank lines are
-/// skipped. Another key is an error: it would ask for something.
-/// \param path  `text` was read from it.
-Result<std::vector<FilePrompt>> parsePrompts(std::string_view text,
-                                             const std::string &path);
+/// skipped.
+/// \param path    `text` was read from it.
+/// \param others  what becomes of another key: it would ask a run for something
+///                that it does not do, and is nothing to a calibration.
+enum class OtherKeys { Refuse, Skip };
+Result<std::vector<FilePrompt>>
+parsePrompts(std::string_view text, const std::string &path,
+             OtherKeys others = OtherKeys::Refuse);
 
 /// All of a file or a pipe, of at most kMaxJsonBytes; `-` is standard input.
 Result<std::string> readTextFile(const std::string &path);

@@ -124,9 +124,14 @@ class Failures(TestCase):
     def test_compile_onto_a_folder(self):
         before = self.listing()
         done = self.call(BIN / "octet", "compile", self.folder, "-o",
-                         self.folder, "--target", "cpu", status=1)
-        self.error_of(done, self.folder, "cannot be written")
+                         self.folder, "--target", "cpu", status=2)
+        self.error_of(done, self.folder, "is the input")
         self.assertEqual(self.listing(), before)
+        (self.dir / "other").mkdir()
+        done = self.call(BIN / "octet", "compile", self.folder, "-o",
+                         self.dir / "other", "--target", "cpu", status=1)
+        self.error_of(done, self.dir / "other", "cannot be written")
+        (self.dir / "other").rmdir()
 
     def test_full_device(self):
         for command in (
