@@ -4,12 +4,12 @@
 // !q.tensor
 //===----------------------------------------------------------------------===//
 
-// expected-error @+1 {{storage type is 'bf16', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, i8 or i4 [N1]}}
+// expected-error @+1 {{storage type is 'bf16', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f4E2M1FN, i8 or i4 [N1]}}
 func.func private @n1_storage(!q.tensor<64x64xbf16, per_tensor, f32>)
 
 // -----
 
-// expected-error @+1 {{storage type is 'i2', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, i8 or i4 [N1]}}
+// expected-error @+1 {{storage type is 'i2', expected f8E4M3FN, f8E4M3FNUZ, f8E5M2, f8E5M2FNUZ, f4E2M1FN, i8 or i4 [N1]}}
 func.func private @n1_packed_storage(!q.tensor<64x64xi2, per_tensor, f32>)
 
 // -----
@@ -24,12 +24,12 @@ func.func private @w1_rank_4(!q.tensor<1x1x64x64xf8E4M3FN, block<128x128>, f32>)
 
 // -----
 
-// expected-error @+1 {{scale type is 'f64', expected f32, bf16, f16 or f8E8M0FNU [W1]}}
+// expected-error @+1 {{scale type is 'f64', expected f32, bf16, f16, f8E8M0FNU or f8E4M3FN [W1]}}
 func.func private @w1_scale_type(!q.tensor<64x64xf8E4M3FN, per_tensor, f64>)
 
 // -----
 
-// expected-error @+1 {{scale type is 'f8E4M3FN', expected f32, bf16, f16 or f8E8M0FNU [W1]}}
+// expected-error @+1 {{f8E4M3FN scales are those of NVFP4's f4E2M1FN codes, expected layout = packed or tiled [N7]}}
 func.func private @w1_fp8_scale(!q.tensor<64x64xf8E4M3FN, per_tensor, f8E4M3FN>)
 
 // -----
@@ -135,7 +135,7 @@ func.func private @shard_too_large(!q.tensor<64x2xf8E4M3FN, per_tensor, f32, sha
 
 // -----
 
-// expected-error @+1 {{unknown 'parts', expected minimums, shards = [...], layout = gguf, in that order}}
+// expected-error @+1 {{unknown 'parts', expected minimums, zero_points or zero_points_minus_one, global = NAME, act_order, shards = [...], layout = NAME, in that order}}
 func.func private @not_shards(!q.tensor<64x2xf8E4M3FN, per_tensor, f32, parts = [32, 32]>)
 
 // -----
