@@ -117,6 +117,8 @@ Value LoadFunction::emitExpression(OpBuilder &builder, Location loc,
     return arith::RemUIOp::create(builder, loc, lhs, rhs);
   case AffineExprKind::FloorDiv:
     return arith::DivUIOp::create(builder, loc, lhs, rhs);
+  case AffineExprKind::CeilDiv:
+    return arith::CeilDivUIOp::create(builder, loc, lhs, rhs);
   default:
     return arith::AddIOp::create(builder, loc, lhs, rhs);
   }

@@ -74,6 +74,7 @@ private:
   void checkLatent(model::MlaAttentionOp op);
   void checkExperts(model::ExpertsOp op);
   void checkWeight(Operation *op, Value weight);
+  void checkMatrix(Operation *op, Value weight);
   void warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts);
   std::vector<SplitDimension> collect(ArrayRef<WeightCut> cuts,
                                       std::vector<SplitDimension> &whole);
@@ -134,19 +135,35 @@ void SplitChecker::warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts) {
   }
 }
 
-/// What is sliced is a tensor of the checkpoint.
+/// What is sliced is a whole tensor of the checkpoint.
 void SplitChecker::checkWeight(Operation *op, Value weight) {
-  if (!weight || weight.getDefiningOp<model::WeightOp>())
+  if (!weight)
     return;
-  add(op, "its weight is no model.weight, of which a rank could have a part "
-          "[W3]");
+  auto source = weight.getDefiningOp<model::WeightOp>();
+  if (!source)
+    return add(op, "its weight is no model.weight, of which a rank could have "
+                   "a part [W3]");
+  if (source.getSlices() || source.getFirstExpert())
+    add(op, "its weight is a part of one rank already; ranks are split once "
+            "[W3]");
+}
+
+/// As checkWeight, of a matrix.
+void SplitChecker::checkMatrix(Operation *op, Value weight) {
+  if (!hasSides(weight))
+    return add(op, "stores codes whose sides are not known, so they cannot be "
+                   "split; tp=1 works [W3]");
+  checkWeight(op, weight);
 }
 
 void SplitChecker::checkLinear(model::LinearOp op) {
   ++numChecked;
-  SmallVector<WeightCut> cuts = getCuts(op, ranks.tp, kvHeads);
-  if (cuts.empty() || ranks.tp == 1 || hasBadHeads(op))
+  if (ranks.tp == 1 || hasBadHeads(op) ||
+      getSplitKind(op.getModule()) == SplitKind::Replicated)
     return;
+  if (!hasSides(op.getWeight()))
+    return checkMatrix(op, op.getWeight());
+  SmallVector<WeightCut> cuts = getCuts(op, ranks.tp, kvHeads);
   std::string problem = describeSplit(collect(cuts, model.linears), ranks.tp);
   auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
   if (problem.empty() && type && type.getActOrder() &&
@@ -169,8 +186,13 @@ void SplitChecker::checkLinear(model::LinearOp op) {
 void SplitChecker::checkLatent(model::MlaAttentionOp op) {
   size_t before = problems.size();
   checkHeads(op, op.getHeads(), op.getHeads());
-  if (ranks.tp == 1 || op.getKvB().size() != 1)
+  if (ranks.tp == 1)
     return;
+  if (op.getKvB().size() != 1)
+    return add(op, "has the halves of kv_b_proj already; ranks are split "
+                   "before weights are loaded [W12]");
+  if (!hasSides(op.getKvB()[0]))
+    return checkMatrix(op, op.getKvB()[0]);
   WeightCut cut = getKvBCut(op, ranks.tp);
   model.linears.push_back(cut.dimension);
   // Heads are cut out of whole blocks, also with --split-blocks pad.
@@ -207,6 +229,8 @@ void SplitChecker::checkExperts(model::ExpertsOp op) {
   for (Value weight : op.getGateUp())
     checkWeight(op, weight);
   checkWeight(op, op.getDown());
+  checkWeight(op, op.getGateUpBias());
+  checkWeight(op, op.getDownBias());
   if (pad)
     warnOfPadding(op, all);
 }
@@ -215,6 +239,7 @@ void SplitChecker::check(ModuleOp module) {
   module.walk([&](model::AttentionOp op) {
     kvHeads = op.getKvHeads();
     checkHeads(op, op.getQHeads(), op.getKvHeads());
+    checkWeight(op, op.getSinks());
   });
   module.walk([&](model::MlaAttentionOp op) { checkLatent(op); });
   module.walk([&](Operation *op) {
@@ -223,7 +248,7 @@ void SplitChecker::check(ModuleOp module) {
     else if (auto experts = dyn_cast<model::ExpertsOp>(op))
       checkExperts(experts);
     else if (auto head = dyn_cast<model::LmHeadOp>(op))
-      checkWeight(op, head.getWeight());
+      checkMatrix(op, head.getWeight());
     else if (auto table = dyn_cast<model::EmbeddingOp>(op))
       checkWeight(op, table.getWeight());
   });
@@ -255,9 +280,16 @@ struct Shard : public octet::impl::ShardBase<Shard> {
     RankConfig ranks{.tp = choose(tp, settings ? settings.getTp() : 1),
                      .ep = choose(ep, settings ? settings.getEp() : 1),
                      .dp = choose(dp, settings ? settings.getDp() : 1)};
-    std::string problem = describeRanks(ranks);
-    if (problem.empty() && !checkedMul(ranks.tp, ranks.dp))
-      problem = "--dp " + std::to_string(ranks.dp) + ": too many ranks [W3c]";
+    // As many as model.settings may say, so that products fit.
+    std::string problem;
+    for (auto [flag, value] :
+         {std::pair("tp", ranks.tp), std::pair("ep", ranks.ep),
+          std::pair("dp", ranks.dp)})
+      if (value > INT32_MAX)
+        problem = std::string("--") + flag + " " + std::to_string(value) +
+                  ": expected at most 2147483647 [W3c]";
+    if (problem.empty())
+      problem = describeRanks(ranks);
     if (!problem.empty()) {
       module.emitError() << problem;
       return signalPassFailure();

@@ -85,6 +85,8 @@ SmallVector<WeightCut> octet::getCuts(model::LinearOp op, int64_t tp,
                                       int64_t kvHeads) {
   Type type = op.getWeight().getType();
   SmallVector<WeightCut> cuts;
+  if (!hasSides(op.getWeight()))
+    return cuts;
   switch (getSplitKind(op.getModule())) {
   case SplitKind::Replicated:
     break;
@@ -115,10 +117,10 @@ WeightCut octet::getKvBCut(model::MlaAttentionOp op, int64_t tp) {
                  getStep(op, type, q::Side::Rows));
 }
 
-/// Codes that share a byte have no sides to split before they have a type.
-static bool hasSides(Value weight) {
-  return isa<q::TensorType>(weight.getType()) ||
-         q::isPlainFloat(q::getStorage(weight.getType()));
+bool octet::hasSides(Value weight) {
+  return q::getSideSize(weight.getType(), q::Side::Cols) &&
+         (isa<q::TensorType>(weight.getType()) ||
+          q::isPlainFloat(q::getStorage(weight.getType())));
 }
 
 ExpertCuts octet::getCuts(model::ExpertsOp op, const RankConfig &ranks) {

@@ -38,6 +38,10 @@ struct WeightCut {
 llvm::SmallVector<WeightCut> getCuts(model::LinearOp op, int64_t tp,
                                      int64_t kvHeads);
 
+/// A weight has the sides of a matrix: codes that share a byte have none before
+/// they have a type.
+bool hasSides(mlir::Value weight);
+
 /// The heads of kv_b, whose rows are split with the attention (W12).
 WeightCut getKvBCut(model::MlaAttentionOp op, int64_t tp);
 

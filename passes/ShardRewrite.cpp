@@ -231,19 +231,28 @@ void Sharder::rewriteLatent(model::MlaAttentionOp op) {
 // Experts
 //===----------------------------------------------------------------------===//
 
+/// A rank's part does not end on an edge of a block.
+static bool cutsBlock(const SideCut &cut) {
+  return cut.share.parts > 1 && cut.whole / cut.share.parts % cut.step != 0;
+}
+
 void Sharder::rewriteExpertWeights(model::ExpertsOp op) {
   MLIRContext *context = op.getContext();
   ExpertCuts cuts = getCuts(op, ranks);
   int64_t local = op.getExperts() / ranks.ep;
   RankShare inGroup = RankShare::inGroup(ranks);
   // Gate, up and down are padded alike, so that zeros meet zeros.
+  int64_t pairs = op.getInterleaved() ? 2 : 1;
   int64_t step = cuts.down.cut.step;
+  bool pads = cutsBlock(cuts.down.cut);
   for (const auto &list : cuts.gateUp)
-    for (const WeightCut &cut : list)
-      step = std::lcm(step, cut.cut.step);
-  auto slice = [&](SideCut cut) {
-    if (cut.whole / cut.share.parts % cut.step != 0)
-      cut.step = step;
+    for (const WeightCut &cut : list) {
+      step = std::lcm(step, cut.cut.step / pairs);
+      pads |= cutsBlock(cut.cut);
+    }
+  auto slice = [&](SideCut cut, int64_t rowsOfOne) {
+    if (pads)
+      cut.step = step * rowsOfOne;
     return makeSlice(context, cut, all);
   };
   auto takeExperts = [&](Value weight) {
@@ -261,7 +270,7 @@ void Sharder::rewriteExpertWeights(model::ExpertsOp op) {
   auto slicesOf = [&](ArrayRef<WeightCut> list) {
     SmallVector<q::SliceAttr> slices;
     for (const WeightCut &cut : list)
-      slices.push_back(slice(cut.cut));
+      slices.push_back(slice(cut.cut, pairs));
     return slices;
   };
   for (auto [weight, list] : llvm::zip_equal(op.getGateUp(), cuts.gateUp)) {
@@ -271,7 +280,7 @@ void Sharder::rewriteExpertWeights(model::ExpertsOp op) {
   }
   model::WeightOp down = takeExperts(op.getDown());
   if (inGroup.parts > 1)
-    setSlices(down, {slice(cuts.down.cut)});
+    setSlices(down, {slice(cuts.down.cut, 1)});
   if (!op.getGateUpBias())
     return;
   // [E, 2 I] and [E, H].
@@ -279,7 +288,7 @@ void Sharder::rewriteExpertWeights(model::ExpertsOp op) {
   if (inGroup.parts > 1) {
     SideCut cut = cuts.gateUp[0][0].cut;
     cut.side = q::Side::Cols;
-    setSlices(bias, {slice(cut)});
+    setSlices(bias, {slice(cut, pairs)});
   }
   bias = takeExperts(op.getDownBias());
   if (inGroup.parts > 1)

@@ -8,6 +8,7 @@
 
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Model/ModelVerify.h"
+#include "dialects/Quant/QuantSlice.h"
 #include "mlir/IR/OpImplementation.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
@@ -174,12 +175,9 @@ static FailureOr<RankedTensorType> takeSlice(WeightOp op, size_t path,
   if (!op.getSlices())
     return stored;
   auto slice = cast<q::SliceAttr>((*op.getSlices())[path]);
-  Type whole = stored;
-  if (auto quantized = dyn_cast<q::TensorType>(op.getResult().getType()))
-    if (int64_t(quantized.getShape().size()) >= stored.getRank() &&
-        stored.getRank() > 1)
-      whole = quantized.withShards({}).withShape(stored.getShape());
-  std::string problem = q::describeSlice(whole, slice);
+  std::string problem =
+      q::describeSlice(op.getResult().getType(),
+                       q::getSideSize(stored, slice.getSide()), slice);
   if (!problem.empty())
     return op.emitOpError() << "is " << problem;
   return cast<RankedTensorType>(

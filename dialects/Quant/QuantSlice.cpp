@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Quant/QuantSlice.h"
 #include "dialects/Quant/QuantOps.h"
 #include "octet/Support/Checked.h"
 
@@ -134,10 +135,14 @@ LogicalResult SliceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 std::string octet::q::describeSlice(Type type, SliceAttr slice) {
+  return describeSlice(type, getSideSize(type, slice.getSide()), slice);
+}
+
+std::string octet::q::describeSlice(Type type, std::optional<int64_t> whole,
+                                    SliceAttr slice) {
   std::string text;
   llvm::raw_string_ostream os(text);
   Side side = slice.getSide();
-  std::optional<int64_t> whole = getSideSize(type, side);
   StringRef what = stringifySide(side);
   int64_t size = slice.getSize(), step = getSliceStep(type, side);
   StringRef rule = side == Side::Experts ? "W3c" : "W3";

@@ -83,3 +83,21 @@ module {
 // expected-error @+1 {{--extract: one module is compiled for one rank; tp=1 and dp=1 would work [W3c]}}
 module attributes {model.info = {kind = "module"}} {
 }
+
+// -----
+
+// What has no sides, is split already, or is no weight of the checkpoint.
+// expected-note @+1 {{for the whole model}}
+module {
+  func.func @w3_no_sides(%x: tensor<?x1024xbf16>, %v: tensor<64x1024xbf16>) {
+    %w = model.weight ["a.down_proj"] "qweight" stored [#q.stored<{qweight = tensor<128xi32>}, "">] : tensor<128xi32>
+    // expected-error @+1 {{a.down_proj: stores codes whose sides are not known, so they cannot be split; tp=1 works [W3]}}
+    %0 = model.linear %x, %w {module = "a.down_proj"} : tensor<?x1024xbf16>, tensor<128xi32> -> tensor<?x64xbf16>
+    %s = model.weight ["b.down_proj"] "weight" stored [#q.stored<{weight = tensor<64x2048xbf16>}, "">] {slices = [#q.slice<cols 1024 at affine_map<(d0) -> (d0 * 1024)>>]} : tensor<64x1024xbf16>
+    // expected-error @+1 {{b.down_proj: its weight is a part of one rank already; ranks are split once [W3]}}
+    %1 = model.linear %x, %s {module = "b.down_proj"} : tensor<?x1024xbf16>, tensor<64x1024xbf16> -> tensor<?x64xbf16>
+    // expected-error @+1 {{c.down_proj: its weight is no model.weight, of which a rank could have a part [W3]}}
+    %2 = model.linear %x, %v {module = "c.down_proj"} : tensor<?x1024xbf16>, tensor<64x1024xbf16> -> tensor<?x64xbf16>
+    return
+  }
+}

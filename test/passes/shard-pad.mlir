@@ -46,3 +46,18 @@ func.func @w3_pad_heads(%x: tensor<?x128xbf16>, %k: tensor<?x64xbf16>, %b: !mode
   %z = model.linear %a, %o {module = "m.o_proj"} : tensor<?x384xbf16>, !q.tensor<128x384xf8E4M3FN, block<128x128>, f32> -> tensor<?x128xbf16>
   return %z : tensor<?x128xbf16>
 }
+
+// -----
+
+// Gate and up alternate by rows, down has groups of 32: 48 of a rank's own touch
+// two groups, and are padded to as many pairs of rows (W3, W5).
+// CHECK-LABEL: func.func @w3_pad_experts
+//       CHECK:   model.weight ["m.gate_up_proj"]{{.*}}slices = [#q.slice<rows 128 at #{{.+}}, padded, own = 96 of 64>]} : !q.tensor<4x128x64x
+//       CHECK:   model.weight ["m.down_proj"]{{.*}}slices = [#q.slice<cols 64 at #{{.+}}, padded, own = 48 of 32>]} : !q.tensor<4x64x64x
+func.func @w3_pad_experts(%x: tensor<?x64xbf16>, %i: tensor<?x2xi32>, %s: tensor<?x2xf32>) -> tensor<?x64xbf16> {
+  %w = model.weight ["m.gate_up_proj"] "_blocks" stored [#q.stored<{_blocks = tensor<4x192x2x16xui8>, _scales = tensor<4x192x2xui8>}, "">] : !q.tensor<4x192x64xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>
+  %d = model.weight ["m.down_proj"] "_blocks" stored [#q.stored<{_blocks = tensor<4x64x3x16xui8>, _scales = tensor<4x64x3xui8>}, "">] : !q.tensor<4x64x96xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>
+  %y = model.experts %x, %i, %s gate_up(%w : !q.tensor<4x192x64xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>) down(%d : !q.tensor<4x64x96xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>)
+    {experts = 4 : i64, gating = #model<gating clamped_swiglu>, limit = 7.0 : f32, interleaved, module = "m"} : tensor<?x64xbf16>, tensor<?x2xi32>, tensor<?x2xf32> -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
