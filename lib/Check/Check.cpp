@@ -250,6 +250,9 @@ static bool decide(CheckContext &context, const Checkpoint &checkpoint) {
     return false;
   }
   context.decisions = decisions.take();
+  if (Status drafts = checkDrafts(context.decisions.list, options.mtp);
+      !drafts.ok())
+    context.addError(drafts.takeInfo());
   for (ErrorInfo &error : context.decisions.errors)
     context.addError(std::move(error));
   for (ErrorInfo &warning : context.decisions.warnings)

@@ -487,20 +487,10 @@ static bool isDraftModule(std::string_view name) {
 }
 
 /// The draft layers asked for exist in config and files (W14).
-static Status checkDrafts(const ModuleList &list, const Inventory &inventory,
-                          int64_t drafts) {
+static Status checkStoredDrafts(const ModuleList &list,
+                                const Inventory &inventory, int64_t drafts) {
+  OCTET_TRY(checkDrafts(list, drafts));
   std::string subject = "--mtp " + std::to_string(drafts);
-  if (drafts > list.draftLayers)
-    return inputError(subject,
-                      "config.json has " + std::to_string(list.draftLayers) +
-                          (list.draftLayers == 1 ? " draft layer"
-                                                 : " draft layers") +
-                          " (num_nextn_predict_layers); " +
-                          (list.draftLayers == 0
-                               ? "0 works"
-                               : "0 to " + std::to_string(list.draftLayers) +
-                                     " work"),
-                      "W14");
   for (int64_t draft = 0; draft < drafts; ++draft) {
     std::string path = "model.layers." + std::to_string(list.layers + draft);
     if (!inventory.hasModule(path))
@@ -516,7 +506,7 @@ Result<ModelFacts> octet::readModelFacts(const DecoderConfig &config,
                                          const ModuleList &list,
                                          QuantConfig *quant,
                                          Inventory &inventory, int64_t drafts) {
-  OCTET_TRY(checkDrafts(list, inventory, drafts));
+  OCTET_TRY(checkStoredDrafts(list, inventory, drafts));
   FactsReader reader(config, quant, inventory);
   ModelFacts facts;
   facts.embedding = readEmbedding(config, inventory);

@@ -89,6 +89,8 @@ Result<Bias> readBiasFlag(ConfigReader &config, std::string_view key);
 /// `mlp_layer_types` says; draft layers as the last rule.
 Result<std::vector<bool>> readSparseLayers(ConfigReader &config,
                                            const DecoderShape &shape);
+/// `--mtp` asks for no more draft layers than the model has (W14).
+Status checkDrafts(const ModuleList &list, int64_t drafts);
 /// An integer from 0 on, or nothing.
 Result<std::optional<int64_t>> findCount(ConfigReader &config,
                                          std::string_view key);
