@@ -132,6 +132,63 @@ TEST_F(QuantTypesTest, KvCacheBytes) {
   EXPECT_TRUE(isa<Float8E4M3FNType>(kv(q::KvLayout::FP8E4M3).getElementType()));
 }
 
+// What one rank holds of a weight, shard by shard (W3, W5b): whole blocks, or
+// none.
+TEST_F(QuantTypesTest, W3_LocalParts) {
+  auto type = q::TensorType::get(
+      &context, {640, 512}, Float8E4M3FNType::get(&context), block(128, 128),
+      builder.getF32Type(), {384, 256}, q::Offset::None, q::Layout::Plain);
+  q::TensorType half = type.getLocalColumns(2);
+  ASSERT_TRUE(half);
+  EXPECT_EQ(half.getK(), 256);
+  EXPECT_EQ(half.getScaleShape(), (SmallVector<int64_t>{5, 2}));
+  EXPECT_FALSE(type.getLocalColumns(8)); // 64 columns cut a block
+  EXPECT_FALSE(type.getLocalColumns(3));
+  EXPECT_FALSE(type.getLocalRows(2)); // 192 rows of the first shard cut one
+  EXPECT_EQ(type.getLocalRows(1), type);
+  q::TensorType even = type.withShardRows({512, 256});
+  ASSERT_TRUE(even.getLocalRows(2));
+  EXPECT_EQ(even.getLocalRows(2).getShards(), (ArrayRef<int64_t>{256, 128}));
+  EXPECT_EQ(even.withShardRows({100}).getShards().size(), 0u);
+}
+
+// Scales and bytes of the 8-bit formats and of kernels' layouts (N7, W1).
+TEST_F(QuantTypesTest, N7_W1_ScalesOfLayouts) {
+  Type codes = Float8E4M3FNType::get(&context);
+  Type exponents = Float8E8M0FNUType::get(&context);
+  auto mx = q::TensorType::get({70, 96}, codes, block(1, 32), exponents);
+  EXPECT_EQ(mx.getScaleShape(), (SmallVector<int64_t>{70, 3}));
+  EXPECT_EQ(mx.getBytes(), 70 * 96 + 70 * 3);
+  auto powers =
+      q::TensorType::get({70, 1100}, codes, block(128, 128), exponents);
+  EXPECT_EQ(powers.getBytes(), 70 * 1100 + 9);
+  // Nine groups in three words of four, for 72 rows.
+  q::TensorType packed = powers.withLayout(q::Layout::Ue8m0Packed);
+  EXPECT_EQ(packed.getScaleShape(), (SmallVector<int64_t>{3, 72}));
+  EXPECT_TRUE(packed.getScaleTensorType().getElementType().isInteger(32));
+  EXPECT_EQ(packed.getBytes(), 70 * 1100 + 3 * 72 * 4);
+  auto rows =
+      q::TensorType::get({70, 256}, codes, block(1, 128), builder.getF32Type())
+          .withLayout(q::Layout::ColumnMajorScales);
+  EXPECT_EQ(rows.getScaleShape(), (SmallVector<int64_t>{2, 72}));
+  auto int8 = q::TensorType::get({64, 100}, builder.getI8Type(),
+                                 granularity(q::GranularityKind::PerChannel),
+                                 builder.getF32Type());
+  EXPECT_EQ(int8.getBytes(), 64 * 100 + 64 * 4);
+}
+
+// A vector a token: latents and the keys of an indexer (P7, P9).
+TEST_F(QuantTypesTest, P7_P9_LatentBytes) {
+  auto kv = [&](q::KvLayout layout, int64_t dim, int64_t rope) {
+    return q::KvType::get(&context, layout, 64, 1, dim, rope)
+        .getBytesPerToken();
+  };
+  EXPECT_EQ(kv(q::KvLayout::FP8DsMla, 512, 64), 512 + 4 * 4 + 64 * 2);
+  EXPECT_EQ(kv(q::KvLayout::BF16, 512, 64), 1152);
+  EXPECT_EQ(kv(q::KvLayout::FP8E4M3, 512, 64), 576);
+  EXPECT_EQ(kv(q::KvLayout::FP8Indexer, 128, 0), 132);
+}
+
 TEST_F(QuantTypesTest, CheckedConstructionRefuses) {
   std::string text;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -161,9 +218,10 @@ TEST_F(QuantTypesTest, CheckedConstructionRefuses) {
       q::ActivationScheme::Dynamic));
   EXPECT_EQ(text, "the activation of an unquantised weight is dynamic, "
                   "expected none [C11]");
-  EXPECT_FALSE(q::ContractAttr::getChecked(emit, &context, q::GranularityAttr(),
-                                           Type(), q::GranularityAttr(),
-                                           /*isStatic=*/false, /*ue8m0=*/true));
+  EXPECT_FALSE(q::ContractAttr::getChecked(
+      emit, &context, q::GranularityAttr(), Type(), q::GranularityAttr(),
+      /*isStatic=*/false, /*ue8m0=*/true, /*codes=*/Type(),
+      /*bound=*/FloatAttr(), q::Layout::Plain));
   EXPECT_EQ(text,
             "the activation of an unquantised weight is not quantised [B1]");
 }
