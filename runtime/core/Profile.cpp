@@ -10,6 +10,7 @@
 #include "runtime/core/Context.h"
 #include "runtime/core/KvCache.h"
 #include "runtime/core/Services.h"
+#include "runtime/cpu/Grouped.h"
 #include <algorithm>
 #include <ctime>
 #include <map>
@@ -74,7 +75,9 @@ static int64_t weightBytes(const octet_gemm_desc &desc, const octet_weight &w) {
   int64_t bytes = 0;
   for (int64_t i = 0; i < w.num_parts; ++i) {
     const int64_t rows = w.parts[i].rows;
-    bytes += rows * rowBytes(desc.w_type, desc.k);
+    bytes += desc.w_type == OCTET_TILES
+                 ? tileLayoutOf(desc.groups, desc.k).bytes(rows)
+                 : rows * rowBytes(desc.w_type, desc.k);
     int64_t scales = 0;
     if (desc.w_scale_mode == OCTET_SCALE_TENSOR)
       scales = 1;
