@@ -150,6 +150,39 @@ ModuleFacts getFacts(Operation *op, model::WeightOp weight) {
   return facts;
 }
 
+/// The experts of a layer are tensors of their own: what one stores, in its
+/// layout, says the sides that all have.
+void addExpertSides(model::WeightOp weight, const WeightFormat &format,
+                    ModuleFacts &facts) {
+  auto codes = dyn_cast<RankedTensorType>(weight.getResult().getType());
+  if (facts.n > 0 || !facts.isExpert || !codes || codes.getRank() != 3)
+    return;
+  const int64_t rows = codes.getDimSize(1), columns = codes.getDimSize(2);
+  const int64_t perWord = 32 / getBits(format.code);
+  facts.experts = codes.getDimSize(0);
+  facts.n = rows;
+  facts.k = columns;
+  switch (format.layout) {
+  case WeightLayout::NibbleRows:
+    facts.k = 2 * columns;
+    break;
+  case WeightLayout::WordRows:
+    facts.k = perWord * columns;
+    break;
+  case WeightLayout::GptqWords:
+    facts.n = columns;
+    facts.k = perWord * rows;
+    break;
+  case WeightLayout::AwqWords:
+    facts.n = perWord * columns;
+    facts.k = rows;
+    break;
+  case WeightLayout::Rows:
+  case WeightLayout::NibbleExperts:
+    break;
+  }
+}
+
 /// Where nothing is stored in FP8, a block size asks for what no loading does.
 /// A module that the config lists, or that was extracted from its model, says
 /// nothing about the checkpoint.
@@ -265,6 +298,7 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
                                  "; the matrices of an expert have one method",
                              "C8"));
   if (sharesWords(method->format)) {
+    addExpertSides(source, method->format, facts);
     decision.sides.push_back({facts.experts, facts.n, facts.k});
     if (contract->activation)
       return refuse(inputError(facts.module,

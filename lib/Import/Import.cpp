@@ -417,10 +417,11 @@ void Importer::reportTensors() {
   std::vector<std::string> unused;
   int64_t later = 0;
   for (const TensorInfo *tensor : inventory.getUnconsumed()) {
-    if (decoder.tied && tensor->name == "lm_head.weight") {
-      notes.notes.push_back(inventory.getFile(*tensor) +
-                            ": tensor 'lm_head.weight' is not used, because "
-                            "the embedding is tied [W15]");
+    if (decoder.tied && tensor->name.starts_with("lm_head.")) {
+      notes.notes.push_back(inventory.getFile(*tensor) + ": tensor " +
+                            quoteName(tensor->name) +
+                            " is not used, because the embedding is tied "
+                            "[W15]");
       continue;
     }
     if (getLayerNumber(tensor->name) >= decoder.layers) {

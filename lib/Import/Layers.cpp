@@ -399,7 +399,7 @@ FactsReader::readLmHead(const std::optional<StoredTensor> &embedding) {
   facts.n = config.vocab;
   facts.k = config.hidden;
   if (!config.tied) {
-    if (!inventory.find("lm_head.weight"))
+    if (!inventory.hasModule("lm_head")) // its codes have names of their own
       return inputError("lm_head",
                         "no tensor 'lm_head.weight', and config.json says that "
                         "the embedding is not tied; the tensor, or "
