@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Quant/QuantDialect.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -119,6 +120,36 @@ TEST_F(QuantTypesTest, GgufBytes) {
   }
   EXPECT_FALSE(q::TensorType::getGguf(&context, "Q4_K", {256, 256}));
   EXPECT_EQ(type({64, 64}, block(32, 32)).getGgufName(), "");
+}
+
+// N7, W1: codes, scales, zero points, order and the scale above of 64 x 256
+// weights; two shards round their words up on their own.
+TEST_F(QuantTypesTest, BytesOfCodesThatShareWords) {
+  auto parse = [&](StringRef text) {
+    return cast<q::TensorType>(parseType(text, &context));
+  };
+  q::TensorType gptq = parse("!q.tensor<64x256xi4, group<128>, f16, "
+                             "zero_points_minus_one, act_order, layout = "
+                             "packed_k>");
+  EXPECT_EQ(gptq.getBytes(), 64 * 128 + 2 * 64 * 2 + 2 * 8 * 4 + 256 * 4);
+  EXPECT_EQ(gptq.getScaleShape(), (Shape{2, 64}));
+  EXPECT_EQ(gptq.getZeroTensorType().getShape(), (ArrayRef<int64_t>{2, 8}));
+  q::TensorType nvfp4 = parse("!q.tensor<64x256xf4E2M1FN, group<16>, "
+                              "f8E4M3FN, global = divides, layout = packed>");
+  EXPECT_EQ(nvfp4.getBytes(), 64 * 128 + 64 * 16 + 4);
+  q::TensorType rows = parse("!q.tensor<12x20xi4, group<16>, bf16, "
+                             "zero_points, shards = [9, 3], layout = packed>");
+  EXPECT_EQ(rows.getBytes(), 12 * 12 + 12 * 2 * 2 + (2 + 1) * 2 * 4);
+
+  // Tiles have 64 rows: scales, zero points, then codes of whole vectors.
+  EXPECT_EQ(gptq.getTiled().getBytes(), 2 * (64 * 2 + 64 + 64 * 64) + 256 * 4);
+  EXPECT_EQ(nvfp4.getTiled().getBytes(), 16 * (64 + 64 * 8) + 4);
+  EXPECT_EQ(rows.getTiled().getBytes(),
+            2 * ((64 * 5 + 64 * 8) + (64 * 5 + 64 * 4)));
+  EXPECT_EQ(rows.getTiled().getOffset(), q::Offset::ZeroPoints);
+  EXPECT_TRUE(rows.getTiled().getScaleType().isF32());
+  EXPECT_EQ(nvfp4.getTiled().getGlobal(), q::GlobalScale::Multiplies);
+  EXPECT_FALSE(nvfp4.getTiled().getTiled());
 }
 
 TEST_F(QuantTypesTest, KvCacheBytes) {
