@@ -94,15 +94,22 @@ typedef struct {
 } arena;
 
 #define F32_DESC(name, rows_, cols_)                                           \
-  static const octet_tensor_desc name = {                                      \
-      #name, rows_, cols_, 0, 0, OCTET_F32, OCTET_SCALE_NONE, OCTET_F32, 0}
+  static const octet_tensor_desc name = {.module = #name,                      \
+                                         .rows = rows_,                        \
+                                         .cols = cols_,                        \
+                                         .type = OCTET_F32,                    \
+                                         .scale_type = OCTET_F32}
 F32_DESC(o_proj, H, Q);
 #ifndef FAKE_MODULE
 F32_DESC(embed, V, H);
 F32_DESC(q_proj, Q, H);
 F32_DESC(kv_proj, KV, H);
-static const octet_tensor_desc extra = {
-    "extra", 4, 8, 0, 0, OCTET_E4M3, OCTET_SCALE_TENSOR, OCTET_F32, 0};
+static const octet_tensor_desc extra = {.module = "extra",
+                                        .rows = 4,
+                                        .cols = 8,
+                                        .type = OCTET_E4M3,
+                                        .scale_mode = OCTET_SCALE_TENSOR,
+                                        .scale_type = OCTET_F32};
 #endif
 
 #define TRY(expr)                                                              \
@@ -139,10 +146,15 @@ static int32_t load(octet_ctx *ctx, int64_t rank) {
 #endif
 }
 
-static const octet_gemm_desc o_gemm = {
-    "layers.{l}.o_proj", H,         Q,         0,  0,
-    OCTET_F32,           OCTET_F32, OCTET_F32, -1, OCTET_SCALE_NONE,
-    OCTET_SCALE_NONE};
+#define F32_GEMM(name, module_, n_, k_)                                        \
+  static const octet_gemm_desc name = {.module = module_,                      \
+                                       .n = n_,                                \
+                                       .k = k_,                                \
+                                       .x_type = OCTET_F32,                    \
+                                       .w_type = OCTET_F32,                    \
+                                       .y_type = OCTET_F32,                    \
+                                       .bias_type = -1}
+F32_GEMM(o_gemm, "layers.{l}.o_proj", H, Q);
 
 #ifdef FAKE_MODULE
 
@@ -154,21 +166,8 @@ static int32_t step(octet_ctx *ctx, const octet_batch *b) {
 
 #else
 
-static const octet_gemm_desc qkv_gemm = {"layers.{l}.qkv_proj",
-                                         QKV,
-                                         H,
-                                         0,
-                                         0,
-                                         OCTET_F32,
-                                         OCTET_F32,
-                                         OCTET_F32,
-                                         -1,
-                                         OCTET_SCALE_NONE,
-                                         OCTET_SCALE_NONE};
-static const octet_gemm_desc head_gemm = {
-    "lm_head",       V,         H,         0,  0,
-    OCTET_F32,       OCTET_F32, OCTET_F32, -1, OCTET_SCALE_NONE,
-    OCTET_SCALE_NONE};
+F32_GEMM(qkv_gemm, "layers.{l}.qkv_proj", QKV, H);
+F32_GEMM(head_gemm, "lm_head", V, H);
 static const octet_attention_desc attention_desc = {
     "layers.{l}.attn", Q_HEADS,   KV_HEADS, HEAD_DIM, 0,
     OCTET_F32,         OCTET_F32, 0.25f,    0};
