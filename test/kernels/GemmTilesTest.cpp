@@ -535,11 +535,11 @@ TEST(GroupedCheck, W6_ZeroScaleOfAZeroGroup) {
 }
 
 TEST(GroupedCheck, W1_Order) {
-  rt::BadGroup bad = check("gptq act-order", [](Part &p) { p.order[3] = 9; });
+  rt::BadGroup bad = check("gptq act-order", [](Part &p) { p.order[3] = 4; });
   EXPECT_EQ(bad.part, rt::BadGroup::Order);
   EXPECT_EQ(bad.index, 3);
   EXPECT_STREQ(bad.rule, "W1");
-  EXPECT_EQ(bad.what, "9; expected a group from 0 to 3");
+  EXPECT_EQ(bad.what, "4; expected a group from 0 to 3");
   bad = check("gptq act-order", [](Part &p) { p.order[0] = -1; });
   EXPECT_EQ(bad.index, 0);
   bad = check("gptq act-order",
