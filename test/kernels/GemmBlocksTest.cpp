@@ -105,17 +105,10 @@ struct Operands {
                              c.parts[p], -1, -1};
       n += c.parts[p];
     }
-    desc = {"test",
-            n,
-            c.k,
-            0,
-            0,
-            c.x,
-            format.type,
-            c.y,
-            c.bias,
-            OCTET_SCALE_NONE,
-            OCTET_SCALE_NONE};
+    desc.module = "test";
+    desc.n = n, desc.k = c.k;
+    desc.x_type = c.x, desc.w_type = format.type, desc.y_type = c.y;
+    desc.bias_type = c.bias;
   }
 
   Tensor run(rt::ThreadPool &pool, const rt::KernelTable &kernels,

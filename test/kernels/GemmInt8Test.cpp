@@ -73,7 +73,9 @@ TEST_P(GemmInt8, N6b_ExactOnEveryShape) {
   for (const Shape &shape : kShapes) {
     for (bool perTensor : {false, true}) {
       const Operands o = draw(shape, perTensor, random);
-      octet_gemm_desc desc = {"test", o.n, shape.k};
+      octet_gemm_desc desc{};
+      desc.module = "test";
+      desc.n = o.n, desc.k = shape.k;
       desc.x_type = desc.w_type = OCTET_I8;
       desc.y_type = desc.bias_type = OCTET_F32;
       desc.w_scale_mode = desc.x_scale_mode =
@@ -115,7 +117,9 @@ TEST_P(GemmInt8, N6b_LongestSum) {
         w.set(i, -127);
     const float one = 1;
     octet_weight weight{1, {{w.data(), &one, 1, -1, -1}}};
-    octet_gemm_desc desc = {"test", 1, k};
+    octet_gemm_desc desc{};
+    desc.module = "test";
+    desc.n = 1, desc.k = k;
     desc.x_type = desc.w_type = OCTET_I8;
     desc.y_type = OCTET_F32;
     desc.bias_type = -1;

@@ -48,7 +48,10 @@ TEST_P(GemmMx, N7_ExponentsAreTheirValues) {
       }
       for (float &each : xScale)
         each = std::ldexp(1.0f, static_cast<int>(random() % 5) - 3);
-      octet_gemm_desc desc = {"test", s.n, s.k, s.bn, s.bk};
+      octet_gemm_desc desc{};
+      desc.module = "test";
+      desc.n = s.n, desc.k = s.k;
+      desc.block_n = s.bn, desc.block_k = s.bk;
       desc.x_type = type;
       desc.w_type = OCTET_E4M3;
       desc.y_type = OCTET_F32;

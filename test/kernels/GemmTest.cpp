@@ -93,8 +93,12 @@ struct Operands {
       biasWeight.parts[p] = {p == 1 ? nullptr : bias[p].data(), nullptr, rows,
                              -1, -1};
     }
-    desc = {"test", n,   c.k,    c.bn,     c.bk,    c.x,
-            c.w,    c.y, c.bias, c.wScale, c.xScale};
+    desc.module = "test";
+    desc.n = n, desc.k = c.k;
+    desc.block_n = c.bn, desc.block_k = c.bk;
+    desc.x_type = c.x, desc.w_type = c.w, desc.y_type = c.y;
+    desc.bias_type = c.bias;
+    desc.w_scale_mode = c.wScale, desc.x_scale_mode = c.xScale;
     desc.w_scale_type = OCTET_F32;
   }
 

@@ -106,24 +106,19 @@ struct Product {
   Product(Kind kind, int64_t m, int64_t n, int64_t k) : m(m) {
     const bool fp8 = kind == Channel || kind == Block;
     const int64_t blocks = (k + 127) / 128;
-    desc = {"bench",
-            n,
-            k,
-            kind == Block ? 128 : 0,
-            kind == Block ? 128 : 0,
-            fp8 ? OCTET_E4M3 : OCTET_BF16,
-            fp8            ? OCTET_E4M3
-            : kind == BF16 ? OCTET_BF16
-            : kind == Q8_0 ? OCTET_Q8_0
-                           : OCTET_TILES,
-            OCTET_BF16,
-            -1,
-            kind == Block ? OCTET_SCALE_BLOCK
-            : fp8         ? OCTET_SCALE_CHANNEL
-                          : OCTET_SCALE_NONE,
-            kind == Block ? OCTET_SCALE_BLOCK
-            : fp8         ? OCTET_SCALE_CHANNEL
-                          : OCTET_SCALE_NONE};
+    desc.module = "bench";
+    desc.n = n, desc.k = k;
+    desc.block_n = desc.block_k = kind == Block ? 128 : 0;
+    desc.x_type = fp8 ? OCTET_E4M3 : OCTET_BF16;
+    desc.w_type = fp8            ? OCTET_E4M3
+                  : kind == BF16 ? OCTET_BF16
+                  : kind == Q8_0 ? OCTET_Q8_0
+                                 : OCTET_TILES;
+    desc.y_type = OCTET_BF16;
+    desc.bias_type = -1;
+    desc.w_scale_mode = desc.x_scale_mode = kind == Block ? OCTET_SCALE_BLOCK
+                                            : fp8         ? OCTET_SCALE_CHANNEL
+                                                          : OCTET_SCALE_NONE;
     xScale.assign(m * blocks, 0.5f);
     wScale.assign(n * blocks, 0.5f);
     x.assign(m * k * (fp8 ? 1 : 2), 0x38);

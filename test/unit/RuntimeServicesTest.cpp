@@ -87,8 +87,12 @@ protected:
   }
 
   octet_tensor_desc desc(int64_t rows, int64_t cols, int32_t type) {
-    return {"layers.{l}.m",   rows,      cols, 0, 0, type,
-            OCTET_SCALE_NONE, OCTET_F32, 0};
+    octet_tensor_desc d{};
+    d.module = "layers.{l}.m";
+    d.rows = rows, d.cols = cols;
+    d.type = type;
+    d.scale_type = OCTET_F32;
+    return d;
   }
   octet_weight load(const octet_tensor_desc &d, int64_t tensor,
                     int64_t scale = -1) {
