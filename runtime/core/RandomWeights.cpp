@@ -18,8 +18,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <map>
 #include <optional>
-#include <set>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -287,10 +287,15 @@ Result<RandomWeights> RandomWeights::draw(std::span<const ProgramTensor> list,
   const auto start = std::chrono::steady_clock::now();
   RandomWeights weights;
   TensorTable &table = weights.tensors;
-  std::set<std::string_view> names;
+  std::map<std::string_view, const ProgramTensor *> drawn;
   for (const ProgramTensor &tensor : list) {
     // One that is loaded in two forms (a tied embedding) is drawn once.
-    if (!names.insert(tensor.name).second)
+    auto [entry, isNew] = drawn.try_emplace(tensor.name, &tensor);
+    if (!isNew && entry->second->describe() != tensor.describe())
+      return inputError(subject, "tensor " + quoteName(tensor.name) +
+                                     " is both " + entry->second->describe() +
+                                     " and " + tensor.describe());
+    if (!isNew)
       continue;
     // The shape's product was checked when the program was read.
     auto bytes = checkedProduct(tensor.shape);

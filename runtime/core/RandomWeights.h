@@ -50,7 +50,8 @@ public:
   /// Draws all tensors of a program.
   /// \param subject  of errors, and the file of TensorTable::files.
   /// \returns a machine error with both numbers if they do not fit into the
-  /// memory; an input error if two tensors have one name.
+  /// memory; an input error if two of one name differ;
+  /// those that are alike are drawn once (a tied embedding, W15).
   static Result<RandomWeights> draw(std::span<const ProgramTensor> tensors,
                                     ThreadPool &pool,
                                     const std::string &subject);

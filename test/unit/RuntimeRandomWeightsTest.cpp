@@ -177,7 +177,16 @@ TEST_F(RandomWeightsTest, RefusesWhatDoesNotFit) {
                    {"b", StoredType::U8, {200}}})
                 .find("error: "),
             std::string::npos);
-  EXPECT_NE(error({{"a", StoredType::F32, {1}}, {"a", StoredType::F32, {1}}})
-                .find("'a'"),
+  EXPECT_NE(error({{"a", StoredType::F32, {1}}, {"a", StoredType::F32, {2}}})
+                .find("tensor 'a' is both F32 [1] and F32 [2]"),
             std::string::npos);
+}
+
+TEST_F(RandomWeightsTest, W15_ATensorThatIsLoadedTwiceIsDrawnOnce) {
+  ThreadPool pool(1);
+  const ProgramTensor tied{"a", StoredType::F32, {8}};
+  auto weights =
+      RandomWeights::draw(std::vector{tied, tied}, pool, "--weights random");
+  ASSERT_TRUE(weights.ok());
+  EXPECT_EQ(weights->table().tensors.size(), 1u);
 }
