@@ -228,7 +228,9 @@ private:
   LogicalResult decideOne(Operation *op, Value weight, const Choices &choices,
                           Decision &decision);
   void report(const Decision &decision);
-  void rewrite(Decision &decision, bool isCpu);
+  void reportUnfollowed(model::SettingsAttr settings,
+                        ArrayRef<Decision> decisions);
+  void rewrite(Decision &decision, bool makesTiles);
 };
 
 } // namespace
@@ -345,6 +347,51 @@ void ResolveQuantMethodsPass::report(const Decision &decision) {
                                      "loading, one scale a channel [W10]";
 }
 
+/// Preferences that nothing here has a choice for: each says why.
+void ResolveQuantMethodsPass::reportUnfollowed(model::SettingsAttr settings,
+                                               ArrayRef<Decision> decisions) {
+  ModuleOp module = getOperation();
+  auto contains = [&](auto isOne) {
+    return module
+        .walk([&](Operation *op) {
+          return isOne(op) ? WalkResult::interrupt() : WalkResult::advance();
+        })
+        .wasInterrupted();
+  };
+  auto missed = [&](const Twine &text) {
+    emitMissed(module, kFlag, "preference", text.str());
+  };
+  if (settings.getRequantMax() &&
+      llvm::none_of(decisions, [](const Decision &d) {
+        return d.method.quantized && d.method.format == WeightFormat() &&
+               (d.method.whileLoading ||
+                d.method.weight == Granularity::perTensor());
+      }))
+    missed("--requant-max: no matrix has one FP8 scale a tensor, so none takes "
+           "the largest of its shards' [W8]");
+  StringRef mxfp8As = settings.getMxfp8As();
+  auto isMxfp8 = [](const Decision &d) {
+    return d.method.quantized && d.method.format.code == CodeType::E4M3 &&
+           d.method.format != WeightFormat();
+  };
+  if (!mxfp8As.empty() && llvm::none_of(decisions, isMxfp8))
+    missed("--mxfp8-as " + mxfp8As + ": no module is MXFP8 [B6]");
+  else if (!mxfp8As.empty() && llvm::any_of(decisions, [&](const Decision &d) {
+             return isMxfp8(d) && d.contract.weight == d.method.weight &&
+                    (mxfp8As == "block" || d.contract.activation);
+           }))
+    missed("--mxfp8-as " + mxfp8As + ": " + settings.getNumerics() +
+           " multiplies MXFP8 as it is [B6]");
+  if (settings.getMla() != "auto" &&
+      !contains([](Operation *op) { return isa<model::MlaAttentionOp>(op); }))
+    missed("--mla " + settings.getMla() +
+           ": no attention here is latent [W12]");
+  if (settings.getIndexCache() != "fp8" &&
+      !contains([](Operation *op) { return isa<model::IndexerOp>(op); }))
+    missed("--index-cache " + settings.getIndexCache() +
+           ": no layer here has an indexer [P9]");
+}
+
 /// What a GGUF file packs says itself how: the method is the file's, not a
 /// config's, and a weight only on every target (C2, B4).
 static std::pair<q::MethodAttr, q::ContractAttr>
@@ -361,7 +408,7 @@ describeGguf(q::TensorType type) {
                                /*isStatic=*/false, /*ue8m0=*/false)};
 }
 
-void ResolveQuantMethodsPass::rewrite(Decision &decision, bool isCpu) {
+void ResolveQuantMethodsPass::rewrite(Decision &decision, bool makesTiles) {
   MLIRContext *context = &getContext();
   q::MethodAttr method = toAttr(decision.method, context);
   q::ContractAttr contract = toAttr(decision.contract, context);
@@ -386,7 +433,8 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision, bool isCpu) {
     q::TensorType type =
         toWordType(decision.method, sides.n, sides.k, sides.experts, context);
     decision.op->setAttr(
-        "contract", toWordContract(type, decision.contract.repacked || isCpu));
+        "contract",
+        toWordContract(type, decision.contract.repacked || makesTiles));
     decision.weights[i].getResult().setType(type);
   }
   if (!decision.sides.empty())
@@ -446,16 +494,21 @@ void ResolveQuantMethodsPass::runOnOperation() {
     for (const ErrorInfo &remark : choices->quant->remarks)
       emitRemark(module.getLoc()) << remark.subject << ": " << remark.message
                                   << " [" << remark.rule << "]";
+  // What widens words on the CPU reads tiles, whichever target's contracts it
+  // follows (B4).
+  const bool makesTiles = choices->target.isCpu() || choices->numerics.isCpu();
   for (Decision &decision : decisions) {
     report(decision);
-    rewrite(decision, choices->numerics.isCpu());
+    rewrite(decision, makesTiles);
   }
+  reportUnfollowed(settings, decisions);
   bool anyFp8 = llvm::any_of(decisions, [](const Decision &d) {
     return d.method.quantized && d.method.format.code == CodeType::E4M3;
   });
   if (anyFp8 && choices->numerics.lacksFp8Products())
     emitWarning(module.getLoc())
-        << (choices->target.isCpu() ? "--numerics " : "--target ")
+        << (choices->numerics.name == choices->target.name ? "--target "
+                                                           : "--numerics ")
         << choices->numerics.name
         << ": no FP8 tensor cores; weights stay F8_E4M3 and are widened to "
            "BF16 in the kernel, activations are not quantised [B4]";

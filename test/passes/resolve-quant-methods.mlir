@@ -259,3 +259,30 @@ func.func @b4_weight_only(%x: tensor<?x32xbf16>) -> tensor<?x64xbf16> {
   return %y : tensor<?x64xbf16>
 }
 }
+
+// -----
+
+// The warning names the flag that says so.
+// CHECK-LABEL: func.func @b4_other_target
+// expected-warning @below {{--numerics sm_80: no FP8 tensor cores; weights stay F8_E4M3 and are widened to BF16 in the kernel, activations are not quantised [B4]}}
+module attributes {model.settings = #model.settings<target = "sm_90a", numerics = "sm_80", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 1, max_step_tokens = 64, activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>,
+                    q.config = #q.config<{activation_scheme = "static", quant_method = "fp8"}, "config.json: quantization_config">} {
+func.func @b4_other_target(%x: tensor<?x32xbf16>) -> tensor<?x64xbf16> {
+  %w = model.weight ["a.b"] "weight" stored [#q.stored<{input_scale = tensor<f32>, weight = tensor<64x32xf8E4M3FN>, weight_scale = tensor<f32>}, "">] : tensor<64x32xf8E4M3FN>
+  %y = model.linear %x, %w {module = "a.b"} : tensor<?x32xbf16>, tensor<64x32xf8E4M3FN> -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+}
+
+// -----
+
+// CHECK-LABEL: func.func @b4_target
+// expected-warning @below {{--target sm_80: no FP8 tensor cores; weights stay F8_E4M3 and are widened to BF16 in the kernel, activations are not quantised [B4]}}
+module attributes {model.settings = #model.settings<target = "sm_80", numerics = "sm_80", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 1, max_step_tokens = 64, activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>,
+                    q.config = #q.config<{activation_scheme = "static", quant_method = "fp8"}, "config.json: quantization_config">} {
+func.func @b4_target(%x: tensor<?x32xbf16>) -> tensor<?x64xbf16> {
+  %w = model.weight ["a.b"] "weight" stored [#q.stored<{input_scale = tensor<f32>, weight = tensor<64x32xf8E4M3FN>, weight_scale = tensor<f32>}, "">] : tensor<64x32xf8E4M3FN>
+  %y = model.linear %x, %w {module = "a.b"} : tensor<?x32xbf16>, tensor<64x32xf8E4M3FN> -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+}

@@ -2,6 +2,13 @@
 // RUN: octet-opt %s -octet-resolve-quant-methods -octet-fuse-projections -octet-shard -octet-materialize-weights | FileCheck %s --check-prefix=LOAD
 // RUN: octet-opt %s -octet-resolve-quant-methods -octet-fuse-projections -octet-shard -octet-materialize-weights -octet-insert-quantization -octet-verify-precision-policy -octet-fuse-rowwise -octet-select-kernels | FileCheck %s --check-prefix=KERNEL
 
+// With the contracts of another target the CPU's kernel is the same one, and
+// reads tiles.
+// RUN: sed 's/numerics = "cpu"/numerics = "sm_90a"/' %s | octet-opt -octet-resolve-quant-methods -octet-fuse-projections -octet-shard -octet-materialize-weights -octet-insert-quantization -octet-verify-precision-policy -octet-fuse-rowwise -octet-select-kernels | FileCheck %s --check-prefix=KERNEL
+// Another target's own kernel of that method reads words as they are stored.
+// RUN: sed 's/numerics = "cpu"/numerics = "sm_90a"/; s/target = "cpu"/target = "sm_90a"/; s/quantization = ""/quantization = "gptq"/' %s | octet-opt -octet-resolve-quant-methods | FileCheck %s --check-prefix=STORED
+// STORED: model.linear {{.*}}activation = none, layout = packed_k>
+
 // GPTQ with act-order: weights only on every target (B4), repacked by loading
 // (C10). The matrix has its own sides, whatever the words' tensor has.
 // METHOD-LABEL: func.func @step
