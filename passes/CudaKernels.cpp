@@ -71,6 +71,15 @@ static std::string rejectUnaligned(const Product &p, int64_t elements) {
                        elements, k);
 }
 
+/// Of scales of another dtype the bits would be read as something else.
+template <typename Scale>
+static std::string rejectScales(const Product &p, StringRef reads) {
+  if (isa<Scale>(p.qWeight.getScaleType()))
+    return "";
+  return llvm::formatv("that kernel reads {0} scales, these are {1}", reads,
+                       str(p.qWeight.getScaleType()));
+}
+
 static std::string rejectBlocks(const Product &p, bool takes32) {
   q::GranularityAttr block = p.qWeight.getGranularity();
   if (takes32 && block.getBlockN() == 32 && block.getBlockK() == 32)
@@ -86,29 +95,19 @@ static std::string rejectBlocks(const Product &p, bool takes32) {
 
 /// Warp-group products of sm_90, which take [32,32] too (B1, B2).
 static std::string rejectSm90Block(const Product &p) {
-  return rejectBlocks(p, /*takes32=*/true);
+  std::string why = rejectScales<Float32Type>(p, "f32");
+  return why.empty() ? rejectBlocks(p, /*takes32=*/true) : why;
 }
 
 /// Block-scaled products of sm_100, whose scales are powers of two (B1, B2).
 static std::string rejectSm100Block(const Product &p) {
-  if (!isa<Float8E8M0FNUType>(p.qWeight.getScaleType()))
-    return "that kernel reads f8E8M0FNU scales, these are " +
-           str(p.qWeight.getScaleType());
-  return rejectBlocks(p, /*takes32=*/true);
+  std::string why = rejectScales<Float8E8M0FNUType>(p, "f8E8M0FNU");
+  return why.empty() ? rejectBlocks(p, /*takes32=*/true) : why;
 }
 
 static std::string rejectMmaBlock(const Product &p) {
-  return rejectBlocks(p, /*takes32=*/false);
-}
-
-/// One instruction multiplies 32 elements of K (B2).
-static std::string rejectGenericBlock(const Product &p) {
-  int64_t bk = p.qWeight.getGranularity().getBlockK();
-  if (bk % 32 != 0)
-    return llvm::formatv("it multiplies 32 elements of K at a time, this "
-                         "weight has bk={0}",
-                         bk);
-  return "";
+  std::string why = rejectScales<Float32Type>(p, "f32");
+  return why.empty() ? rejectBlocks(p, /*takes32=*/false) : why;
 }
 
 static std::string rejectFp8Rows(const Product &p) {
@@ -130,7 +129,10 @@ static const GemmKernel kGemmKernels[] = {
     {"sm100.fp8_block", Form::Fp8Block, 100, 120, "B1", rejectSm100Block},
     {"mma.fp8_block", Form::Fp8Block, 89, 90, "B1", rejectMmaBlock},
     {"mma.fp8_block", Form::Fp8Block, 120, kAny, "B1", rejectMmaBlock},
-    {"cuda.fp8_generic", Form::Fp8Block, 89, kAny, "B2", rejectGenericBlock},
+    // Any block, with scales of f32 or powers of two: where bk is no multiple
+    // of the 32 elements of one instruction, the rest of the last is zeros
+    // (B2).
+    {"cuda.fp8_generic", Form::Fp8Block, 89, kAny, "B2", acceptAll},
     {"sm90.fp8_channel", Form::Fp8Channel, 90, 100, "B3", rejectFp8Rows},
     {"sm100.fp8_channel", Form::Fp8Channel, 100, 120, "B3", rejectFp8Rows},
     {"mma.fp8_channel", Form::Fp8Channel, 89, kAny, "B3", acceptAll},
@@ -177,7 +179,9 @@ static std::optional<Form> findForm(const Product &p) {
     return Form::Int8;
   switch (granularity.getKind()) {
   case GranularityKind::Block:
-    return granularity.getBlockN() == 1 && granularity.getBlockK() == 32
+    // Groups of 32 with f32 scales are blocks like others (N7).
+    return granularity.getBlockN() == 1 && granularity.getBlockK() == 32 &&
+                   isa<Float8E8M0FNUType>(p.qWeight.getScaleType())
                ? Form::Mxfp8
                : Form::Fp8Block;
   case GranularityKind::PerChannel:

@@ -1,19 +1,33 @@
 // RUN: octet-opt %s -octet-select-kernels -split-input-file -verify-diagnostics
 
-// One instruction multiplies 32 elements of K, so no kernel takes blocks of 48
-// (B2): every reason is given.
+// No kernel takes heads of 12 (P11): every reason is given.
 module attributes {
   model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
-  func.func @b2_odd_block(%x: !q.tensor<?x480xf8E4M3FN, block<1x48>, f32>, %b: !model.batch) {
-    %w = q.weight @w : !q.tensor<256x480xf8E4M3FN, block<128x48>, f32>
-    // expected-error @+3 {{block: no kernel of sm_90a multiplies !q.tensor<?x480xf8E4M3FN, block<1x48>, f32> by !q.tensor<256x480xf8E4M3FN, block<128x48>, f32> [C11]}}
-    // expected-note @+2 {{sm90.fp8_block_gemm: that kernel reads bk=128, this weight has 48}}
-    // expected-note @+1 {{cuda.fp8_generic_gemm: it multiplies 32 elements of K at a time, this weight has bk=48}}
-    %0 = model.linear %x, %w {contract = #q.contract<weight = block<128x48>, scale = f32, activation = block<1x48>>, module = "block"} : !q.tensor<?x480xf8E4M3FN, block<1x48>, f32>, !q.tensor<256x480xf8E4M3FN, block<128x48>, f32> -> tensor<?x256xbf16>
+  func.func @p11_odd_heads(%q: tensor<?x24xbf16>, %b: !model.batch) {
+    %c0 = arith.constant 0 : index
+    %cache = q.kv_cache[%c0] : !q.kv<bf16, page = 64, heads = 1, dim = 12>
+    // expected-error @+3 {{m: no kernel of sm_90a attends [C11]}}
+    // expected-note @+2 {{sm90.paged_attention: that kernel takes heads of a multiple of 16 up to 256, these have 12}}
+    // expected-note @+1 {{cuda.paged_attention: it takes heads of a multiple of 8 up to 512, these have 12}}
+    %0 = model.attention %q cache(%cache : !q.kv<bf16, page = 64, heads = 1, dim = 12>) of %b[%c0] {q_heads = 2 : i64, kv_heads = 1 : i64, head_dim = 12 : i64, scale = 0.5 : f32, module = "m"} : tensor<?x24xbf16> -> tensor<?x24xbf16>
     return
   }
-  q.slot @w[1] : !q.tensor<256x480xf8E4M3FN, block<128x48>, f32>
+}
+
+// -----
+
+// Groups of 32 with powers of two are multiplied from sm_100 on (B6).
+module attributes {
+  model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+  func.func @b6_groups(%x: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %b: !model.batch) {
+    %w = q.weight @w : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU>
+    // expected-error @+1 {{mx: no kernel of sm_90a multiplies}}
+    %0 = model.linear %x, %w {contract = #q.contract<weight = block<1x32>, scale = f8E8M0FNU, activation = block<1x32> ue8m0>, module = "mx"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU> -> tensor<?x256xbf16>
+    return
+  }
+  q.slot @w[1] : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU>
 }
 
 // -----

@@ -179,3 +179,72 @@ module attributes {
   q.slot @d[1] : !q.tensor<8x256x128xf8E4M3FN, block<128x128>, f32>
   q.slot @kv[1] : tensor<512x64xbf16>
 }
+
+// -----
+
+// Blocks of any K side take the generic kernel (B2): groups of 32 with f32 scales,
+// which are no MXFP8 (N7), and 7, where the rest of an instruction is zeros.
+// Scales of another dtype than a kernel reads take it, too (--numerics).
+// REMARK-DAG: "powers: uses cuda.fp8_generic_gemm, not sm90.fp8_block_gemm: that kernel reads f32 scales, these are f8E8M0FNU [B2]"
+// CHECK-LABEL: module attributes {{.*}}target = "sm_90a"
+//       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "groups"
+//       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "seven"
+//       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "powers"
+module attributes {
+  model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+  func.func @generic(%x0: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %x1: !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, %x2: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, %b: !model.batch) {
+    %w0 = q.weight @groups : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32>
+    %0 = model.linear %x0, %w0 {contract = #q.contract<weight = block<1x32>, scale = f32, activation = block<1x32>>, module = "groups"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32> -> tensor<?x256xbf16>
+    %w1 = q.weight @seven : !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32>
+    %1 = model.linear %x1, %w1 {contract = #q.contract<weight = block<128x7>, scale = f32, activation = block<1x7>>, module = "seven"} : !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32> -> tensor<?x256xbf16>
+    %w2 = q.weight @powers : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU>
+    %2 = model.linear %x2, %w2 {contract = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0>, module = "powers"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU> -> tensor<?x256xbf16>
+    return
+  }
+  q.slot @groups[1] : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32>
+  q.slot @seven[1] : !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32>
+  q.slot @powers[1] : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU>
+}
+
+// -----
+
+// As on sm_100, where only powers of two are MXFP8 (N7, B6).
+// REMARK-DAG: "groups: uses cuda.fp8_generic_gemm, not sm100.fp8_block_gemm: that kernel reads f8E8M0FNU scales, these are f32 [B2]"
+// CHECK-LABEL: module attributes {{.*}}target = "sm_100f"
+//       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "groups"
+//       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "seven"
+//       CHECK:   kernel.gemm "sm100.mxfp8_gemm" {{.*}} module = "mx"
+module attributes {
+  model.settings = #model.settings<target = "sm_100f", numerics = "sm_100f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+  func.func @generic(%x0: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %x1: !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, %x2: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %b: !model.batch) {
+    %w0 = q.weight @groups : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32>
+    %0 = model.linear %x0, %w0 {contract = #q.contract<weight = block<1x32>, scale = f32, activation = block<1x32>>, module = "groups"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32> -> tensor<?x256xbf16>
+    %w1 = q.weight @seven : !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32>
+    %1 = model.linear %x1, %w1 {contract = #q.contract<weight = block<128x7>, scale = f32, activation = block<1x7>>, module = "seven"} : !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32> -> tensor<?x256xbf16>
+    %w2 = q.weight @mx : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU>
+    %2 = model.linear %x2, %w2 {contract = #q.contract<weight = block<1x32>, scale = f8E8M0FNU, activation = block<1x32> ue8m0>, module = "mx"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU> -> tensor<?x256xbf16>
+    return
+  }
+  q.slot @groups[1] : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32>
+  q.slot @seven[1] : !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32>
+  q.slot @mx[1] : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU>
+}
+
+// -----
+
+// mma.sync reads f32 scales (B1).
+// REMARK-DAG: "powers: uses cuda.fp8_generic_gemm, not mma.fp8_block_gemm: that kernel reads f32 scales, these are f8E8M0FNU [B2]"
+// CHECK-LABEL: module attributes {{.*}}target = "sm_120f"
+//       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "powers"
+module attributes {
+  model.settings = #model.settings<target = "sm_120f", numerics = "sm_120f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+  func.func @generic(%x0: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, %b: !model.batch) {
+    %w0 = q.weight @powers : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU>
+    %0 = model.linear %x0, %w0 {contract = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0>, module = "powers"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU> -> tensor<?x256xbf16>
+    return
+  }
+  q.slot @powers[1] : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU>
+}
