@@ -9,7 +9,8 @@
 //
 // A check may read scalars (C13): a scale that is NaN, infinite or negative is
 // found before anything is compiled (W6). Zero is judged while loading, where
-// the block is known.
+// the block is known; a zero that is a hole of its file was never written, and
+// is judged only when the weights are asked for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +21,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <unistd.h>
 
 using namespace octet;
 
@@ -77,7 +79,38 @@ static bool isLinearScale(std::string_view name) {
          last == "weight_global_scale" || last == "input_global_scale";
 }
 
+/// Nothing is stored where the tensor stands: a sparse layout of a checkpoint,
+/// its headers without its data. False where the file system does not say.
+static bool isHole(const Checkpoint &checkpoint, const TensorInfo &tensor) {
+  Result<InputFile> file =
+      InputFile::open(checkpoint.tensors.files[size_t(tensor.file)]);
+  if (!file)
+    return false;
+  // The size is a few bytes, and a hole is whole pages.
+  return ::lseek(file->descriptor(), tensor.offset, SEEK_HOLE) == tensor.offset;
+}
+
+/// One note for all scales that are not judged.
+static void noteHoles(CheckContext &context,
+                      const std::vector<const TensorInfo *> &holes) {
+  if (holes.empty())
+    return;
+  const std::string &name = holes[0]->name;
+  std::string others;
+  if (holes.size() > 1)
+    others = " and " + std::to_string(holes.size() - 1) + " more";
+  ErrorInfo note;
+  note.subject = name.substr(0, name.rfind('.'));
+  note.message = "scale " + quoteName(name) + others +
+                 (others.empty() ? " is" : " are") +
+                 " a hole of the file, which reads as 0: not judged before "
+                 "the values are stored";
+  note.rule = "W6";
+  context.report.notes.push_back(std::move(note));
+}
+
 void octet::checkScalars(CheckContext &context) {
+  std::vector<const TensorInfo *> holes;
   for (const TensorInfo &tensor : context.checkpoint->tensors.all()) {
     if (!isLinearScale(tensor.name) || !isScalar(tensor))
       continue;
@@ -93,6 +126,11 @@ void octet::checkScalars(CheckContext &context) {
                    tensor.name.ends_with("_global_scale");
     if (*value > 0 || (*value == 0 && !divides))
       continue;
+    if (*value == 0 && !context.options.withWeights &&
+        isHole(*context.checkpoint, tensor)) {
+      holes.push_back(&tensor);
+      continue;
+    }
     char text[32];
     std::snprintf(text, sizeof(text), "%g", *value);
     context.addError(inputError(module,
@@ -101,4 +139,5 @@ void octet::checkScalars(CheckContext &context) {
                                 "W6")
                          .takeInfo());
   }
+  noteHoles(context, holes);
 }
