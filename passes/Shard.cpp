@@ -75,7 +75,8 @@ private:
   void checkExperts(model::ExpertsOp op);
   void checkWeight(Operation *op, Value weight);
   void checkMatrix(Operation *op, Value weight);
-  void warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts);
+  void warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts,
+                     StringRef below = "");
   std::vector<SplitDimension> collect(ArrayRef<WeightCut> cuts,
                                       std::vector<SplitDimension> &whole);
 
@@ -118,20 +119,18 @@ SplitChecker::collect(ArrayRef<WeightCut> cuts,
   return dimensions;
 }
 
-/// Each rank loads the whole blocks that it touches, and says so (W3).
-void SplitChecker::warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts) {
+/// Each rank loads the whole blocks that it touches, and says so (W3), once
+/// where the shards of a matrix are alike.
+/// \param below  the matrix of an expert.
+void SplitChecker::warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts,
+                                 StringRef below) {
+  SmallVector<std::string> said;
   for (const WeightCut &cut : cuts) {
-    int64_t parts = cut.cut.share.parts, own = cut.cut.whole / parts;
-    int64_t padded = padSplit(cut.dimension, parts);
-    if (padded == own)
+    std::string text = describePadding(cut.dimension, cut.cut.share.parts);
+    if (text.empty() || llvm::is_contained(said, text))
       continue;
-    op->emitWarning() << nameModule(op) << ": " << cut.dimension.name
-                      << " dimension " << cut.cut.whole << " is " << own
-                      << " per rank, which cuts a block ("
-                      << cut.dimension.blockName << "=" << cut.cut.step
-                      << "); each rank loads the whole blocks that it "
-                         "touches, "
-                      << padded << " with zeros [W3]";
+    op->emitWarning() << nameModule(op) << below << ": " << text;
+    said.push_back(std::move(text));
   }
 }
 
@@ -195,9 +194,8 @@ void SplitChecker::checkLatent(model::MlaAttentionOp op) {
     return checkMatrix(op, op.getKvB()[0]);
   WeightCut cut = getKvBCut(op, ranks.tp);
   model.linears.push_back(cut.dimension);
-  // Heads are cut out of whole blocks, also with --split-blocks pad.
   if (problems.size() == before)
-    add(op, describeSplit({cut.dimension}, ranks.tp));
+    add(op, describeLatentSplit(cut.dimension, ranks.tp, pad), ".kv_b_proj");
   checkWeight(op, op.getKvB()[0]);
 }
 
@@ -211,19 +209,17 @@ void SplitChecker::checkExperts(model::ExpertsOp op) {
   if (!cuts.known)
     return add(op, "stores codes whose sides are not known, so they cannot be "
                    "split; tp=1 works [W3]");
-  SmallVector<WeightCut> gateUp, all;
+  SmallVector<WeightCut> gateUp;
   for (const auto &list : cuts.gateUp)
     llvm::append_range(gateUp, list);
   size_t before = problems.size();
-  for (auto [list, name] :
-       {std::pair<ArrayRef<WeightCut>, const char *>(gateUp, ".gate_up_proj"),
-        {cuts.down, ".down_proj"}}) {
+  const std::pair<ArrayRef<WeightCut>, const char *> matrices[] = {
+      {gateUp, ".gate_up_proj"}, {cuts.down, ".down_proj"}};
+  for (auto [list, name] : matrices)
     add(op,
         describeExpertSplit(collect(list, model.experts), ranks,
                             op.getExperts()),
         name);
-    llvm::append_range(all, list);
-  }
   if (problems.size() > before)
     return;
   for (Value weight : op.getGateUp())
@@ -232,7 +228,8 @@ void SplitChecker::checkExperts(model::ExpertsOp op) {
   checkWeight(op, op.getGateUpBias());
   checkWeight(op, op.getDownBias());
   if (pad)
-    warnOfPadding(op, all);
+    for (auto [list, name] : matrices)
+      warnOfPadding(op, list, name);
 }
 
 void SplitChecker::check(ModuleOp module) {

@@ -39,7 +39,7 @@ private:
   void splitExperts(Unit &unit);
   void splitMatrices(const std::string &subject, std::vector<Part *> parts,
                      bool areExperts);
-  void addError(const std::string &subject, std::string text);
+  void addError(const std::string &subject, const std::string &text);
 
   CheckContext &context;
   const RankConfig ranks;
@@ -52,13 +52,18 @@ private:
 
 /// `text` ends with its rule in brackets, as the functions of ShardRules have
 /// it.
-void Splitter::addError(const std::string &subject, std::string text) {
-  ErrorInfo error;
-  error.subject = subject;
+static ErrorInfo splitRule(const std::string &subject,
+                           const std::string &text) {
+  ErrorInfo info;
+  info.subject = subject;
   size_t bracket = text.rfind(" [");
-  error.rule = text.substr(bracket + 2, text.size() - bracket - 3);
-  error.message = text.substr(0, bracket);
-  context.addError(std::move(error));
+  info.rule = text.substr(bracket + 2, text.size() - bracket - 3);
+  info.message = text.substr(0, bracket);
+  return info;
+}
+
+void Splitter::addError(const std::string &subject, const std::string &text) {
+  context.addError(splitRule(subject, text));
   refused = true;
 }
 
@@ -75,7 +80,7 @@ void Splitter::checkHeads(const Unit &unit) {
   if (problem.empty())
     return;
   badAttentions.insert(unit.path);
-  addError(unit.path, std::move(problem));
+  addError(unit.path, problem);
 }
 
 /// The module belongs to an attention whose heads do not split, which is said
@@ -128,35 +133,29 @@ void Splitter::splitMatrices(const std::string &subject,
 
   const int64_t degree = areExperts ? ranks.getExpertDegree() : ranks.tp;
   std::vector<SplitDimension> checked = dimensions;
-  if (context.options.padBlocks)
+  const bool areLatents = parts.front()->name == "kv_b_proj";
+  if (context.options.padBlocks && !areLatents)
     for (SplitDimension &dimension : checked)
       dimension.block = 1;
   std::string problem =
       areExperts ? describeExpertSplit(checked, ranks, model.numExperts)
-                 : describeSplit(checked, ranks.tp);
+      : areLatents
+          ? describeLatentSplit(checked[0], ranks.tp, context.options.padBlocks)
+          : describeSplit(checked, ranks.tp);
   if (!problem.empty()) {
-    addError(subject, std::move(problem));
+    addError(subject, problem);
     return;
   }
+  std::set<std::string> said; // once where the shards are alike
   for (size_t i = 0; i < parts.size(); ++i) {
     bool rows = parts[i]->isRowSplit();
     int64_t size = dimensions[i].size / countParts(dimensions[i], degree);
     (rows ? parts[i]->k : parts[i]->n) = size;
     int64_t padded = padSplit(dimensions[i], degree);
     (rows ? parts[i]->paddedK : parts[i]->paddedN) = padded;
-    if (padded == size)
-      continue;
-    ErrorInfo note;
-    note.subject = parts[i]->module->getPath(0);
-    note.message = std::string(dimensions[i].name) + " dimension " +
-                   std::to_string(dimensions[i].size) + " is " +
-                   std::to_string(size) + " per rank, which cuts a block (" +
-                   dimensions[i].blockName + "=" +
-                   std::to_string(dimensions[i].block) +
-                   "); each rank loads the whole blocks that it touches, " +
-                   std::to_string(padded) + " with zeros";
-    note.rule = "W3";
-    context.report.notes.push_back(std::move(note));
+    std::string text = describePadding(dimensions[i], degree);
+    if (!text.empty() && said.insert(text).second)
+      context.report.notes.push_back(splitRule(subject, text));
   }
 }
 
@@ -177,7 +176,7 @@ void Splitter::splitExperts(Unit &unit) {
   model.numExperts = unit.first().module->experts;
   if (std::string problem = describeGroups(model.numExperts, ranks);
       !problem.empty()) {
-    addError(unit.path, std::move(problem));
+    addError(unit.path, problem);
     return;
   }
   unit.localExperts = model.numExperts / ranks.ep;

@@ -143,6 +143,29 @@ int64_t octet::padSplit(const SplitDimension &dimension, int64_t tp) {
   return largest;
 }
 
+std::string octet::describePadding(const SplitDimension &dimension,
+                                   int64_t tp) {
+  const int64_t own = dimension.size / countParts(dimension, tp);
+  const int64_t padded = padSplit(dimension, tp);
+  if (padded == own)
+    return "";
+  return std::string(dimension.name) + " dimension " +
+         std::to_string(dimension.size) + " is " + std::to_string(own) +
+         " per rank, which cuts a block (" + dimension.blockName + "=" +
+         std::to_string(dimension.block) + "); each rank holds " +
+         std::to_string(padded) +
+         ", whole blocks, with zeros in place of what is another rank's [W3]";
+}
+
+std::string octet::describeLatentSplit(const SplitDimension &dimension,
+                                       int64_t tp, bool pad) {
+  std::string text = describeSplit({dimension}, tp);
+  if (pad && !text.empty())
+    text.insert(text.rfind(" [W3]"),
+                ", and --split-blocks pad does not pad heads of latents");
+  return text;
+}
+
 std::string octet::describeHeads(int64_t heads, int64_t kvHeads, int64_t tp) {
   auto works = [&](int64_t degree) {
     return heads % degree == 0 &&

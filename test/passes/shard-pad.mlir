@@ -7,8 +7,8 @@
 // ERROR: error: m.gate_up_proj: output dimension 1152 over tp=2 is 576 per rank, not a multiple of the block (bn=128); tp=1, 3 or 9 would work [W3]
 // ERROR: error: m.down_proj: input dimension 1152 over tp=2 is 576 per rank, not a multiple of the block (bk=128); tp=1, 3 or 9 would work [W3]
 // ERROR: note: for the whole model tp=1, 3 or 9 would work
-// CHECK: warning: m.gate_up_proj: output dimension 1152 is 576 per rank, which cuts a block (bn=128); each rank loads the whole blocks that it touches, 640 with zeros [W3]
-// CHECK: warning: m.down_proj: input dimension 1152 is 576 per rank, which cuts a block (bk=128); each rank loads the whole blocks that it touches, 640 with zeros [W3]
+// CHECK: warning: m.gate_up_proj: output dimension 1152 is 576 per rank, which cuts a block (bn=128); each rank holds 640, whole blocks, with zeros in place of what is another rank's [W3]
+// CHECK: warning: m.down_proj: input dimension 1152 is 576 per rank, which cuts a block (bk=128); each rank holds 640, whole blocks, with zeros in place of what is another rank's [W3]
 // CHECK: #[[OWN:.+]] = affine_map<(d0) -> (d0 * 576)>
 // CHECK-LABEL: func.func @w3_pad_mlp
 //       CHECK:   slices = [#q.slice<rows 640 at #[[OWN]], padded, own = 576 of 128>, #q.slice<rows 640 at #[[OWN]], padded, own = 576 of 128>]}

@@ -95,6 +95,26 @@ TEST(ShardRules, W3Padding) {
   EXPECT_EQ(padSplit(row(576, 128), 1), 576);  // not split, stays ragged
 }
 
+TEST(ShardRules, W3PaddingIsSaid) {
+  EXPECT_EQ(describePadding(row(1152, 128), 2),
+            "input dimension 1152 is 576 per rank, which cuts a block "
+            "(bk=128); each rank holds 640, whole blocks, with zeros in place "
+            "of what is another rank's [W3]");
+  EXPECT_EQ(describePadding(row(3072, 128), 8), "");
+  EXPECT_EQ(describePadding(row(576, 128), 1), "");
+}
+
+// W12: heads of latents are not padded, and both ways of a split say so.
+TEST(ShardRules, W3Latents) {
+  EXPECT_EQ(describeLatentSplit(column(512, 128), 2, /*pad=*/true), "");
+  EXPECT_EQ(describeLatentSplit(column(448, 128), 2, /*pad=*/false),
+            describeSplit({column(448, 128)}, 2));
+  EXPECT_EQ(describeLatentSplit(column(448, 128), 2, /*pad=*/true),
+            "output dimension 448 over tp=2 is 224 per rank, not a multiple of "
+            "the block (bn=128); tp=1 would work, and --split-blocks pad does "
+            "not pad heads of latents [W3]");
+}
+
 // W3b: two KV heads over four ranks stand on two ranks each, so a rank has half
 // the rows, as if there were two; the N_i of W3 are those.
 TEST(ShardRules, W3bReplicatedKvHeads) {

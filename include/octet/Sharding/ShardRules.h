@@ -81,6 +81,15 @@ std::string describeGroups(int64_t experts, const RankConfig &ranks);
 /// `--split-blocks pad` loads (W3). `tp` divides the size.
 int64_t padSplit(const SplitDimension &dimension, int64_t tp);
 
+/// "input dimension 1152 is 576 per rank, …": that a part cuts a block, and
+/// what a rank loads with `--split-blocks pad` (W3). Empty where none is cut.
+std::string describePadding(const SplitDimension &dimension, int64_t tp);
+
+/// As describeSplit, of the heads of kv_b_proj (W12), which are cut out of
+/// whole blocks also with `--split-blocks pad`.
+std::string describeLatentSplit(const SplitDimension &dimension, int64_t tp,
+                                bool pad);
+
 /// "1, 2 or 4".
 std::string joinDegrees(const std::vector<int64_t> &degrees);
 
