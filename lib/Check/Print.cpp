@@ -10,6 +10,7 @@
 #include "octet/Checkpoint/Checkpoint.h"
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -268,12 +269,86 @@ static std::string getKind(const ErrorInfo &info) {
   return kind;
 }
 
+/// The number after `layers.` in a module's path; -1 without one.
+static int64_t findLayer(std::string_view path) {
+  constexpr std::string_view kLayers = "layers.";
+  size_t at = path.find(kLayers);
+  if (at == path.npos)
+    return -1;
+  std::string_view digits = path.substr(at + kLayers.size());
+  int64_t layer = -1;
+  auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), layer);
+  bool isWhole = end == digits.data() + digits.size() || *end == '.';
+  return error == std::errc() && isWhole ? layer : -1;
+}
+
+/// The line with `{l}` for its own layer, which is what layers share.
+static std::string generalize(const ErrorInfo &info, int64_t layer) {
+  std::string line = formatLine(info);
+  const std::string own = "layers." + std::to_string(layer) + ".";
+  for (size_t at = 0; (at = line.find(own, at)) != line.npos;)
+    line.replace(at, own.size(), "layers.{l}.");
+  return line;
+}
+
+/// "the same in layers 1 to 3 and 5", of ascending numbers.
+static std::string describeLayers(const std::vector<int64_t> &layers) {
+  std::vector<std::string> runs;
+  for (size_t i = 0, end; i < layers.size(); i = end) {
+    for (end = i + 1;
+         end < layers.size() && layers[end] - layers[i] == int64_t(end - i);)
+      ++end;
+    runs.push_back(std::to_string(layers[i]));
+    if (end - i > 1)
+      runs.back() += " to " + std::to_string(layers[end - 1]);
+  }
+  std::string text =
+      std::string("the same in layer") + (layers.size() > 1 ? "s " : " ");
+  for (size_t i = 0; i < runs.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == runs.size() ? " and " : ", ") + runs[i];
+  return text;
+}
+
+namespace {
+/// A message, and the further layers that it is true of.
+struct Instance {
+  const ErrorInfo *info;
+  std::vector<int64_t> layers;
+};
+} // namespace
+
+/// One of each message that only layers tell apart, in the order of the first.
+static std::vector<Instance> mergeLayers(const std::vector<ErrorInfo> &infos) {
+  std::vector<Instance> instances;
+  std::unordered_map<std::string, size_t> seen;
+  for (const ErrorInfo &info : infos) {
+    const int64_t layer = findLayer(info.subject);
+    auto [found, isNew] =
+        layer < 0 ? std::pair(seen.end(), true)
+                  : seen.try_emplace(generalize(info, layer), instances.size());
+    if (isNew)
+      instances.push_back({&info, {}});
+    else
+      instances[found->second].layers.push_back(layer);
+  }
+  for (Instance &instance : instances) {
+    std::vector<int64_t> &layers = instance.layers;
+    std::ranges::sort(layers);
+    layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+    std::erase(layers, findLayer(instance.info->subject));
+  }
+  return instances;
+}
+
 /// One of each kind, in the order of the first, with notes for its others.
 static std::vector<ErrorInfo> groupKinds(const std::vector<ErrorInfo> &infos) {
   std::vector<ErrorInfo> groups;
   std::vector<std::pair<std::string, size_t>> kinds; ///< and how many further
   std::vector<std::vector<std::string>> own;         ///< notes of the first
-  for (const ErrorInfo &info : infos) {
+  for (const auto &[each, layers] : mergeLayers(infos)) {
+    const ErrorInfo &info = *each;
+    const std::string others = layers.empty() ? "" : describeLayers(layers);
     std::string kind = getKind(info);
     size_t at = 0;
     while (at < kinds.size() && kinds[at].first != kind)
@@ -283,10 +358,13 @@ static std::vector<ErrorInfo> groupKinds(const std::vector<ErrorInfo> &infos) {
       groups.push_back(info);
       own.push_back(std::move(groups.back().notes));
       groups.back().notes.clear();
+      if (!others.empty())
+        groups.back().notes.push_back(others);
       continue;
     }
     if (kinds[at].second++ < kShown)
-      groups[at].notes.push_back(info.subject + ": " + info.message);
+      groups[at].notes.push_back(info.subject + ": " + info.message +
+                                 (others.empty() ? "" : "; " + others));
   }
   for (size_t i = 0; i < groups.size(); ++i) {
     std::vector<std::string> &notes = groups[i].notes;
