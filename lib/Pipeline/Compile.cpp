@@ -258,8 +258,12 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
   ImportNotes notes;
   Result<OwningOpRef<ModuleOp>> imported =
       importCheckpoint(checkpoint, options.import, context, notes);
-  // Also if it failed: an oddity may be the cause.
-  for (const std::string &text : notes.warnings)
+  // Also if it failed: an oddity may be the cause. What --strict makes an error
+  // of is said once.
+  const bool isStrict =
+      !imported && imported.status().info().subject == "--strict";
+  for (const std::string &text :
+       llvm::drop_begin(notes.warnings, isStrict ? 1 : 0))
     llvm::errs() << "warning: " << text << '\n';
   if (options.notes)
     noteRequantized(options, checkpoint);
