@@ -73,7 +73,7 @@ static constexpr std::array kRules = {
         "a contract with a static scale a block\n"
         "error: a static activation scale and per_tensor come together: one "
         "scale of a whole step would make rows depend on each other [B5]",
-        "--batch-invariant=false allows split-K by M."},
+        "--no-batch-invariant allows split-K by M."},
     Rule{
         "B6", "MXFP8 runs natively on sm_100 and later and on the CPU",
         "Activations are quantised per token and 32, UE8M0. Elsewhere it is an "
