@@ -7,22 +7,25 @@
 //===----------------------------------------------------------------------===//
 
 //
-// `--with-weights` reads all scales (W6) and, of each matrix of E4M3 codes, the
-// rows of its first block. A few tokens of normal numbers are multiplied with
-// them twice: as the contract says (activations quantised, weights rewritten by
-// W8 or W11), and with everything dequantised. The error of a module is the
-// largest difference over the largest result. Of the experts of a layer the
-// first is multiplied.
+// `--with-weights` reads all scales (W6, N4), all codes of formats that loading
+// converts (N8), the blocks whose scale is zero (W6) and, of each matrix of
+// E4M3 codes, the rows of its first block. A few tokens of normal numbers are
+// multiplied with them twice: as the contract says (activations quantised,
+// weights rewritten by W8 or W11), and with everything dequantised. The error
+// of a module is the largest difference over the largest result. Of the experts
+// of a layer the first is multiplied.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Units.h"
 #include "octet/Checkpoint/TensorReader.h"
 #include "octet/Numerics/Numerics.h"
+#include "octet/Numerics/Requantize.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <random>
 
 using namespace octet;
@@ -46,6 +49,7 @@ public:
       : context(context), mapped(mapped) {}
 
   void checkScales(const Part &part);
+  void checkCodes(const Part &part);
   std::optional<double> measure(const Unit &unit, const Part &part);
 
 private:
@@ -54,7 +58,10 @@ private:
     return context.checkpoint->tensors.find(part.module->getPath(expert) + "." +
                                             name);
   }
-  std::vector<float> readScales(const TensorInfo &tensor) const;
+  std::vector<float> readScales(const TensorInfo &tensor,
+                                ScaleFormat format = ScaleFormat::Float) const;
+  bool isZero(const TensorInfo &weight, const Granularity &granularity,
+              int64_t index);
   Rows readRows(const Part &part, const TensorInfo &weight,
                 const std::vector<float> &scales) const;
   void rewrite(const Unit &unit, const Part &part, Rows &rows) const;
@@ -62,41 +69,161 @@ private:
 
   CheckContext &context;
   const MappedCheckpoint &mapped;
+  /// Codes of rows that were read last, because blocks beside each other share
+  /// them.
+  struct {
+    const TensorInfo *tensor = nullptr;
+    int64_t first = 0, count = 0;
+    std::vector<std::byte> codes;
+  } last;
 };
 
 } // namespace
 
-std::vector<float> Measurer::readScales(const TensorInfo &tensor) const {
+/// "[3, 17]" of an element.
+static std::string printIndex(const TensorInfo &tensor, int64_t index) {
+  const int64_t columns = tensor.shape.empty() ? 1 : tensor.shape.back();
+  return "[" + std::to_string(index / columns) + ", " +
+         std::to_string(index % columns) + "]";
+}
+
+/// The format of codes that loading makes E4M3FN of (N8).
+static std::optional<Float8> findConverted(StoredType type) {
+  switch (type) {
+  case StoredType::F8_E4M3FNUZ:
+    return Float8::E4M3FNUZ;
+  case StoredType::F8_E5M2:
+    return Float8::E5M2;
+  case StoredType::F8_E5M2FNUZ:
+    return Float8::E5M2FNUZ;
+  default:
+    return std::nullopt;
+  }
+}
+
+/// Empty for elements that are no numbers of the format.
+std::vector<float> Measurer::readScales(const TensorInfo &tensor,
+                                        ScaleFormat format) const {
   TensorReader reader(mapped, tensor);
-  if (!reader.isFloat())
-    return {};
   std::vector<float> scales(size_t(reader.rows() * reader.cols()));
-  reader.readFloats(0, reader.rows(), scales);
+  if (reader.isFloat()) {
+    reader.readFloats(0, reader.rows(), scales);
+    return scales;
+  }
+  if (format == ScaleFormat::Float || byteWidth(tensor.type) != 1)
+    return {};
+  std::vector<std::byte> codes(scales.size());
+  reader.readElements(0, reader.rows(), codes);
+  for (size_t i = 0; i < codes.size(); ++i)
+    scales[i] = format == ScaleFormat::Exponents
+                    ? decodeUE8M0(uint8_t(codes[i]))
+                    : decodeE4M3(uint8_t(codes[i]));
   return scales;
 }
 
-/// W6: NaN, infinite, negative, with tensor and index.
+/// Whether the codes of a scale are all zero; the sign does not count.
+bool Measurer::isZero(const TensorInfo &weight, const Granularity &granularity,
+                      int64_t index) {
+  const int64_t n = weight.shape[0], k = weight.shape[1];
+  int64_t row = 0, rows = n, column = 0, columns = k;
+  if (granularity.kind == Granularity::Kind::PerChannel) {
+    row = index;
+    rows = 1;
+  } else if (granularity.isBlock()) {
+    const int64_t across = cdiv(k, granularity.blockK);
+    row = index / across * granularity.blockN;
+    column = index % across * granularity.blockK;
+    rows = granularity.blockN;
+    columns = granularity.blockK;
+  }
+  const int64_t end = std::min(n, row + rows);
+  columns = std::min(columns, k - column);
+  for (; row < end; row += kMaxRows) {
+    const int64_t count = std::min(kMaxRows, end - row);
+    if (last.tensor != &weight || last.first != row || last.count != count) {
+      last.tensor = &weight;
+      last.first = row;
+      last.count = count;
+      last.codes.resize(size_t(count * k));
+      TensorReader(mapped, weight).readElements(row, count, last.codes);
+    }
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t j = column; j < column + columns; ++j)
+        if ((uint8_t(last.codes[size_t(i * k + j)]) & 0x7F) != 0)
+          return false;
+  }
+  return true;
+}
+
+/// W6: NaN, infinite, negative, zero over codes that are not; N4: no exponent;
+/// with tensor and index.
 void Measurer::checkScales(const Part &part) {
   for (int64_t expert = 0; expert < part.module->count(); ++expert) {
-    const TensorInfo *tensor =
-        find(part, expert, part.decision->method.scaleName);
+    const ResolvedModule &method = part.decision->method;
+    const TensorInfo *tensor = find(part, expert, method.scaleName);
     if (!tensor)
       continue;
-    std::vector<float> scales = readScales(*tensor);
+    const TensorInfo *weight = find(part, expert, "weight");
+    // Those of words have other edges and are not looked at.
+    const bool isMatrix = method.format.layout == WeightLayout::Rows &&
+                          weight && weight->shape.size() == 2 &&
+                          byteWidth(weight->type) == 1;
+    const ScaleFormat format = method.format.scale;
+    std::vector<float> scales = readScales(*tensor, format);
     for (size_t i = 0; i < scales.size(); ++i) {
-      if (std::isfinite(scales[i]) && scales[i] >= 0)
+      const float scale = scales[i];
+      const bool isBare =
+          scale == 0 && isMatrix && !isZero(*weight, method.weight, int64_t(i));
+      if (std::isfinite(scale) && scale >= 0 && !isBare)
         continue;
-      const int64_t columns = tensor->shape.empty() ? 1 : tensor->shape.back();
-      std::string value = std::isnan(scales[i])   ? "NaN"
-                          : std::isinf(scales[i]) ? "infinite"
-                                                  : std::to_string(scales[i]);
+      const bool isExponent =
+          format == ScaleFormat::Exponents && std::isnan(scale);
+      std::string value = isExponent          ? "0xFF, NaN,"
+                          : std::isnan(scale) ? "NaN"
+                          : std::isinf(scale) ? "infinite"
+                          : isBare            ? "zero"
+                                              : std::to_string(scale);
       context.addError(
           inputError(part.module->getPath(expert),
                      "scale " + quoteName(tensor->name) + " is " + value +
-                         " at [" + std::to_string(int64_t(i) / columns) + ", " +
-                         std::to_string(int64_t(i) % columns) +
-                         "]; expected a positive number",
-                     "W6")
+                         " at " + printIndex(*tensor, int64_t(i)) +
+                         (isExponent ? "; expected an exponent of 0 to 254"
+                          : isBare   ? ", and its block is not zero; expected "
+                                       "a positive number"
+                                     : "; expected a positive number"),
+                     isExponent ? "N4" : "W6")
+              .takeInfo());
+      break;
+    }
+  }
+}
+
+/// N8: each code of a format that loading converts is a number.
+void Measurer::checkCodes(const Part &part) {
+  for (int64_t expert = 0; expert < part.module->count(); ++expert) {
+    const TensorInfo *weight = find(part, expert, "weight");
+    std::optional<Float8> format =
+        weight ? findConverted(weight->type) : std::nullopt;
+    if (!format || weight->shape.size() != 2)
+      continue;
+    const int64_t columns = weight->shape[1];
+    for (int64_t first = 0; first < weight->shape[0]; first += kMaxRows) {
+      const int64_t count = std::min(kMaxRows, weight->shape[0] - first);
+      std::vector<uint8_t> codes(size_t(count * columns));
+      TensorReader(mapped, *weight)
+          .readElements(first, count, std::as_writable_bytes(std::span(codes)));
+      const int64_t bad = findBadCode(codes, *format);
+      if (bad < 0)
+        continue;
+      char text[8];
+      std::snprintf(text, sizeof text, "0x%02X", codes[size_t(bad)]);
+      context.addError(
+          inputError(part.module->getPath(expert),
+                     quoteName(weight->name) + " is " + text + " at " +
+                         printIndex(*weight, first * columns + bad) +
+                         ", which is no finite number in its format; the "
+                         "codes of a weight are finite",
+                     "N8")
               .takeInfo());
       break;
     }
@@ -253,6 +380,7 @@ void octet::measureNumerics(CheckContext &context) {
     std::optional<double> worst;
     for (const Part &part : unit.parts) {
       measurer.checkScales(part);
+      measurer.checkCodes(part);
       if (std::optional<double> error = measurer.measure(unit, part))
         worst = std::max(worst.value_or(0), *error);
     }

@@ -133,7 +133,9 @@ class Model:
             header[name] = {"dtype": dtype, "shape": shape,
                             "data_offsets": [offset, offset + size]}
             if value:
-                values.append((offset, struct.pack("<f", value[0])))
+                data = value[0]
+                values.append((offset, data if isinstance(data, bytes)
+                               else struct.pack("<f", data)))
             offset += size
         text = json.dumps(header).encode()
         with open(folder / "model.safetensors", "wb") as file:
@@ -529,6 +531,33 @@ def nan_in_grid():
     model = llama()
     model.tensors["model.layers.0.mlp.down_proj.weight_scale_inv"] = (
         "F32", [4, 8], float("nan"))
+    return model
+
+
+@case
+def nan_exponent():
+    """0xFF among the exponents of MXFP8 (N4)."""
+    model = llama({"quant_method": "mxfp8"}, mxfp8)
+    model.tensors["model.layers.0.mlp.down_proj.weight_scale"] = (
+        "U8", [512, 32], b"\x7f" * 35 + b"\xff")
+    return model
+
+
+@case
+def zero_scale():
+    """A scale of 0 over codes that are not, in the third block of the second row (W6)."""
+    model = llama()
+    model.tensors["model.layers.0.mlp.down_proj.weight"] = (
+        "F8_E4M3", [512, 1024], b"\0" * (255 * 1024 + 300) + b"\x38")
+    return model
+
+
+@case
+def fnuz_nan():
+    """0x80 is NaN in this format (N8)."""
+    model = llama()
+    model.tensors["model.layers.0.mlp.down_proj.weight"] = (
+        "F8_E4M3FNUZ", [512, 1024], b"\0" * (300 * 1024 + 17) + b"\x80")
     return model
 
 

@@ -53,8 +53,9 @@ static constexpr std::array kRules = {
         "Rounding to the nearest power would let amax / s exceed 448 and "
         "saturate; log2f is off by one for some arguments just above a power.",
         "amax = 449: amax / 448 is a little above 1, so s = 2, not 1.\n"
-        "error: m.safetensors: 'X.weight_scale_inv'[3, 0] is 0xFF, which is "
-        "NaN; expected an exponent of 0 to 254 [N4]",
+        "octet check CKPT --with-weights, quant_method mxfp8\n"
+        "error: a.b: scale 'a.b.weight_scale' is 0xFF, NaN, at [3, 0]; "
+        "expected an exponent of 0 to 254 [N4]",
         "None is needed for activations. Weights with FP32 scales are "
         "requantised where a contract wants powers of two (W11)."},
     Rule{"N5", "The error of one rounding is known",
