@@ -232,7 +232,9 @@ static void reportContracts(CheckContext &context) {
 static bool decide(CheckContext &context, const Checkpoint &checkpoint) {
   const CheckOptions &options = context.options;
   DecideOptions decide;
-  decide.quantization = options.quantization;
+  // It only says what such a file is (C3).
+  if (!checkpoint.gguf || toLower(options.quantization) != "gguf")
+    decide.quantization = options.quantization;
   decide.target = context.target;
   decide.numerics = context.numerics;
   decide.query.quantizeActivation = options.activationQuant != "off";

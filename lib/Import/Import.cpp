@@ -11,6 +11,7 @@
 #include "dialects/Model/ModelDialect.h"
 #include "dialects/Quant/QuantDialect.h"
 #include "lib/Modules/ActivationDtype.h"
+#include "lib/Modules/DecoderShape.h"
 #include "mlir/IR/Verifier.h"
 #include "octet/QuantAttrs/QuantAttrs.h"
 #include "octet/Support/Escape.h"
@@ -272,6 +273,7 @@ Status Importer::readQuantisation() {
   OCTET_TRY_ASSIGN(quant,
                    readQuantConfig(found ? &*found : nullptr, getQuantization(),
                                    target, Purpose::Describe));
+  OCTET_TRY(checkExperts(list, quant));
   if (quant)
     for (NameList *names : quant->getLists())
       names->addAliases(list.aliases);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/Modules/Decide.h"
+#include "DecoderShape.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <charconv>
@@ -146,6 +147,7 @@ Status Decider::readConfig(const nlohmann::json &config,
                    readQuantConfig(found ? &*found : nullptr,
                                    options.quantization, options.target,
                                    Purpose::Describe));
+  OCTET_TRY(checkExperts(result.list, result.config));
   std::string method = result.config ? result.config->method : "unquantized";
   OCTET_TRY(checkMethodTarget(method, options.target, "--target",
                               options.query.mxfp8As));

@@ -89,6 +89,10 @@ Result<Bias> readBiasFlag(ConfigReader &config, std::string_view key);
 /// `mlp_layer_types` says; draft layers as the last rule.
 Result<std::vector<bool>> readSparseLayers(ConfigReader &config,
                                            const DecoderShape &shape);
+/// A method of routed experts that the user named, to quantise while loading,
+/// finds some (C12).
+Status checkExperts(const ModuleList &list,
+                    const std::optional<QuantConfig> &config);
 /// `--mtp` asks for no more draft layers than the model has (W14).
 Status checkDrafts(const ModuleList &list, int64_t drafts);
 /// An integer from 0 on, or nothing.

@@ -337,6 +337,20 @@ Result<ModuleList> octet::listModules(const nlohmann::json &json,
   return list;
 }
 
+Status octet::checkExperts(const ModuleList &list,
+                           const std::optional<QuantConfig> &config) {
+  if (!config || !config->expertsOnly || config->serialized)
+    return Status::success();
+  for (const ModuleEntry &module : list.modules)
+    if (module.kind == ModuleKind::RoutedExpert)
+      return Status::success();
+  return inputError("--quantization " + config->method,
+                    "quantises routed experts only, and " + list.architecture +
+                        " with this config.json has none; 'fp8' quantises "
+                        "linears while loading",
+                    "C12");
+}
+
 Status octet::checkDrafts(const ModuleList &list, int64_t drafts) {
   if (drafts <= list.draftLayers)
     return Status::success();

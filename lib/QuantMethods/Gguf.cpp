@@ -8,8 +8,9 @@
 
 //
 // A GGUF file is the checkpoint: its tensors have their own block formats, and
-// no config says anything about them. Reading undoes the blocks
-// (lib/Checkpoint), so to the rules a module of such a file is unquantised.
+// no config says anything about them, so nothing is asked of this method where
+// a file is one. Reading undoes the blocks (lib/Checkpoint), or the types of
+// the IR say them; to the rules a module of such a file is unquantised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +19,6 @@
 using namespace octet;
 
 Result<QuantConfig> octet::readGguf(const ReadRequest &request) {
-  if (request.found)
-    return cannotReadLayout(request, "it is the method of GGUF files, which "
-                                     "have no quantisation config");
-  return startConfig(request);
+  return cannotReadLayout(request, "it is the method of GGUF files, which have "
+                                   "no quantisation config");
 }
