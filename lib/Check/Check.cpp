@@ -99,8 +99,8 @@ static void readDtype(CheckContext &context, const nlohmann::json &json) {
     context.report.notes.push_back(splitLine(note));
 }
 
-/// What the importer of the architecture does not know of the config, or does
-/// not take (C15). A wrapper's text part is its own architecture.
+/// What the importer of the architecture does not know of the config, or
+/// refuses (C15). A wrapper's text part is its own architecture.
 static void reportConfig(CheckContext &context, const nlohmann::json &json,
                          std::vector<std::string> &warnings) {
   ConfigReader config(json, "config.json");
@@ -114,9 +114,7 @@ static void reportConfig(CheckContext &context, const nlohmann::json &json,
     warnings = std::move(found);
     return;
   }
-  ErrorInfo refused = decoder.takeStatus().takeInfo();
-  refused.message += "; octet compile refuses it";
-  context.report.warnings.push_back(std::move(refused));
+  context.addError(decoder.takeStatus().takeInfo());
 }
 
 /// Step 2: the rotary embedding, in whichever of its spellings (C15).

@@ -114,6 +114,8 @@ def rope(theta, **more):
 CONFIGS = {
     "config-unknown-key": {"attn_logit_softcapping": 30.0},
     "config-activation": {"hidden_act": "gelu"},
+    "config-epsilon-word": {"rms_norm_eps": "x"},
+    "config-epsilon-negative": {"rms_norm_eps": -1},
     "rope-nested": {"rope_theta": None, "rope_parameters": rope(5000.0)},
     "rope-per-attention-type": {"rope_parameters": {
         "full_attention": rope(10000.0), "sliding_attention": rope(10000.0)}},
