@@ -14,7 +14,7 @@
 // trace never read a value that came through FP8; lm_head is quantised only if
 // the checkpoint stores it so. What decides (router, indexer) is in high
 // precision and the same on all ranks; rows move to experts as their product
-// reads them.
+// reads them. Each weight is loaded, and once (W6).
 //
 //   %h1 = model.add %h, %o : tensor<?x256xbf16>          where %o is
 //   %o = q.dequantize %c : … -> tensor<?x256xbf16>       is an error [P2]
@@ -26,6 +26,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
+#include "passes/SlotStores.h"
 
 namespace octet {
 #define GEN_PASS_DEF_VERIFYPRECISIONPOLICY
@@ -298,7 +299,7 @@ struct VerifyPrecisionPolicy
     : public octet::impl::VerifyPrecisionPolicyBase<VerifyPrecisionPolicy> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    bool refused = false;
+    bool refused = failed(verifySlotStores(module));
     module.walk([&](Operation *op) {
       auto function = op->getParentOfType<func::FuncOp>();
       // Weights are rewritten while they load, by W7 to W12, not by section 5.

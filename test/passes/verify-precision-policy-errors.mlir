@@ -144,3 +144,56 @@ module {
     return %y : tensor<?x16xf32>
   }
 }
+
+// -----
+
+// A weight that nothing loads would be read as it was left.
+module {
+  // expected-error @+1 {{@lm_head is filled by no q.store of @load; expected one for each weight [W6]}}
+  q.slot @lm_head [1] : tensor<16x8xbf16>
+  func.func @load(%rank: index) {
+    return
+  }
+}
+
+// -----
+
+// Layers 0 and 2 to 3 are loaded, layer 1 is used as well.
+module {
+  // expected-error @+1 {{@layers.norm[1] is filled by no q.store of @load; expected one for each weight [W6]}}
+  q.slot @layers.norm [4] : tensor<8xbf16>
+  func.func @load(%rank: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %c4 = arith.constant 4 : index
+    %0 = q.load "model.layers.{l}.norm"[%c0] weight "weight" : tensor<8xbf16>
+    q.store %0, @layers.norm[%c0] : tensor<8xbf16>
+    scf.for %l = %c2 to %c4 step %c1 {
+      %1 = q.load "model.layers.{l}.norm"[%l] weight "weight" : tensor<8xbf16>
+      q.store %1, @layers.norm[%l] : tensor<8xbf16>
+    }
+    return
+  }
+}
+
+// -----
+
+// The loop has loaded layer 1 already; which of the two stays is nobody's
+// decision.
+module {
+  q.slot @layers.norm [2] : tensor<8xbf16>
+  func.func @load(%rank: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    scf.for %l = %c0 to %c2 step %c1 {
+      %0 = q.load "model.layers.{l}.norm"[%l] weight "weight" : tensor<8xbf16>
+      q.store %0, @layers.norm[%l] : tensor<8xbf16>
+    }
+    %1 = q.load "model.layers.{l}.norm"[%c1] weight "weight" : tensor<8xbf16>
+    // expected-error @+1 {{@layers.norm[1] is stored twice; expected one q.store for each weight [W6]}}
+    q.store %1, @layers.norm[%c1] : tensor<8xbf16>
+    return
+  }
+}

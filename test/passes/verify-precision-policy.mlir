@@ -15,9 +15,10 @@
 module {
   q.slot @head [1] : tensor<16x8xbf16>
   // Loading may do what W7 to W12 say; it is not section 5's matter.
-  func.func @load(%w: !q.tensor<8x8xf8E4M3FN, per_channel, f32>) {
+  func.func @load(%w: !q.tensor<8x8xf8E4M3FN, per_channel, f32>, %head: tensor<16x8xbf16>) {
     %0 = q.dequantize %w : !q.tensor<8x8xf8E4M3FN, per_channel, f32> -> tensor<8x8xbf16>
     %1 = model.add %0, %0 : tensor<8x8xbf16>
+    q.store %head, @head : tensor<16x8xbf16>
     return
   }
   func.func @ledger(%x: tensor<?x8xbf16>, %g: tensor<8xbf16>, %w: !q.tensor<8x8xf8E4M3FN, per_channel, f32>, %s: tensor<f32>, %slots: tensor<?xi32>, %b: !model.batch) -> tensor<?x16xf32> {
