@@ -63,7 +63,8 @@ static LogicalResult verifyPlainSide(Operation *op, StringRef what,
                              << ", expected f32, bf16 or f16 elements [P3]";
   if (asMatrix(plain) != SmallVector<int64_t>(quantized.getShape()))
     return op->emitOpError() << what << " is " << plain
-                             << ", its shape is not that of " << quantized;
+                             << ", its shape is not that of " << quantized
+                             << " [P3]";
   return success();
 }
 
@@ -87,11 +88,33 @@ static LogicalResult verifyParts(Operation *op, q::TensorType type,
 // Where values are rounded
 //===----------------------------------------------------------------------===//
 
+/// NVFP4: each group has a scale below the stored one of the input (N7).
+static LogicalResult verifyNvfp4(QuantizeOp op, q::TensorType type) {
+  if (type.getGlobal() != GlobalScale::Multiplies || type.isTiled())
+    return op.emitOpError()
+           << "result is " << type
+           << ", an activation in f4E2M1FN is group<16>, f8E4M3FN, global = "
+              "multiplies, layout = packed [N7]";
+  if (!op.getScale())
+    return op.emitOpError() << "has no scale, the groups of " << type
+                            << " stand below a stored one [N7]";
+  auto scale = cast<RankedTensorType>(op.getScale().getType());
+  if (!scale.getElementType().isF32())
+    return op.emitOpError() << "scale is " << scale
+                            << ", the one above NVFP4's groups is f32 [N7]";
+  if (op.getUe8m0() || op.getBoundAttr() || !type.getShards().empty())
+    return op.emitOpError() << "ue8m0, bound and shards do not belong to "
+                            << type << " [N7]";
+  return success();
+}
+
 LogicalResult QuantizeOp::verify() {
   q::TensorType type = getResult().getType();
   if (failed(verifyPlainSide(
           *this, "input", cast<RankedTensorType>(getInput().getType()), type)))
     return failure();
+  if (isa<Float4E2M1FNType>(type.getElementType()))
+    return verifyNvfp4(*this, type);
   if (!isa<Float8E4M3FNType>(type.getElementType()) &&
       !type.getElementType().isInteger(8))
     return emitOpError() << "rounds to " << type.getElementType()
@@ -113,6 +136,13 @@ LogicalResult QuantizeOp::verify() {
       return emitOpError() << "scale is " << scale.getType()
                            << ", the result type implies " << scaleType
                            << " [W1]";
+  } else if (type.getGranularity().getKind() == GranularityKind::PerTensor &&
+             ShapedType::isDynamic(type.getShape().front())) {
+    // A weight that is quantised while it loads has a static shape (W10).
+    return emitOpError() << "result is " << type
+                         << ", one scale of a whole step would make rows "
+                            "depend on each other; expected a static scale or "
+                            "per_token [B5]";
   }
   if (FloatAttr bound = getBoundAttr()) {
     if (getScale() ||
@@ -256,7 +286,7 @@ static LogicalResult verifySlotUse(Operation *op, FlatSymbolRefAttr name,
                                    SymbolTableCollection &tables) {
   auto slot = tables.lookupNearestSymbolFrom<SlotOp>(op, name);
   if (!slot)
-    return op->emitOpError() << "there is no q.slot " << name;
+    return op->emitOpError() << "there is no q.slot " << name << " [W6]";
   if (slot.getType() != type) {
     InFlightDiagnostic diag = op->emitOpError()
                               << "value is " << type << ", slot " << name
@@ -267,13 +297,14 @@ static LogicalResult verifySlotUse(Operation *op, FlatSymbolRefAttr name,
   if (slot.getCount() > 1 && !index)
     return op->emitOpError()
            << "slot " << name << " has " << int64_t(slot.getCount())
-           << " instances, expected an index";
+           << " instances, expected an index [W6]";
   IntegerAttr constant;
   if (index && matchPattern(index, m_Constant(&constant)) &&
       (constant.getInt() < 0 || constant.getInt() >= int64_t(slot.getCount())))
     return op->emitOpError()
            << "index " << constant.getInt() << " is not one of the "
-           << int64_t(slot.getCount()) << " instances of slot " << name;
+           << int64_t(slot.getCount()) << " instances of slot " << name
+           << " [W6]";
   return success();
 }
 
@@ -380,7 +411,7 @@ LogicalResult ConvertScalesOp::verify() {
   q::TensorType from = getInput().getType(), to = getResult().getType();
   if (findDifferences(from, to) & ~kScale)
     return emitOpError() << "turns " << from << " into " << to
-                         << ", only the scale type may change";
+                         << ", only the scale type may change [N2]";
   if (from.getScaleType() != to.getScaleType() &&
       !isa<Float32Type>(to.getScaleType()))
     return emitOpError() << "turns " << from.getScaleType() << " scales into "

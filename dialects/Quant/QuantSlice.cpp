@@ -134,6 +134,13 @@ LogicalResult SliceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+/// Where a slice begins on every rank, or nothing if ranks differ.
+static std::optional<int64_t> getConstantBegin(SliceAttr slice) {
+  auto constant = dyn_cast<AffineConstantExpr>(
+      slice.getFirst().getValue().getResult(0));
+  return constant ? std::optional(constant.getValue()) : std::nullopt;
+}
+
 std::string octet::q::describeSlice(Type type, SliceAttr slice) {
   return describeSlice(type, getSideSize(type, slice.getSide()), slice);
 }
@@ -154,6 +161,11 @@ std::string octet::q::describeSlice(Type type, std::optional<int64_t> whole,
     if (slice.getBlock() % step != 0)
       os << "a slice padded to blocks of " << slice.getBlock() << " " << what
          << ", the tensor has blocks of " << step;
+  } else if (std::optional<int64_t> begin = getConstantBegin(slice);
+             slice.getFit() == Fit::Exact && begin &&
+             (*begin < 0 || *begin > *whole - size)) {
+    os << size << " " << what << " from " << *begin << " of " << type
+       << ", which has " << *whole;
   } else if (size != *whole) {
     int64_t divisor =
         slice.getFirst().getValue().getResult(0).getLargestKnownDivisor();

@@ -486,11 +486,11 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
     if (ShapedType::isDynamic(dim)) {
       if (i != 0)
         return emitError() << "dimension " << i
-                           << " is dynamic, only the leading one may be";
+                           << " is dynamic, only the leading one may be [W1]";
       dims[i] = 1; // the rows of a step: checked by plan-buffers
     } else if (dim <= 0) {
       return emitError() << "dimension " << i << " is " << dim
-                         << ", expected at least 1";
+                         << ", expected at least 1 [W1]";
     }
   }
   if (failed(verifyShards(emitError, shape[shape.size() - 2], granularity,

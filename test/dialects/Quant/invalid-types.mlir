@@ -64,12 +64,12 @@ func.func private @no_granularity(!q.tensor<64x64xf8E4M3FN, 128, f32>)
 
 // -----
 
-// expected-error @+1 {{dimension 1 is dynamic, only the leading one may be}}
+// expected-error @+1 {{dimension 1 is dynamic, only the leading one may be [W1]}}
 func.func private @dynamic_k(!q.tensor<64x?xf8E4M3FN, per_token, f32>)
 
 // -----
 
-// expected-error @+1 {{dimension 0 is 0, expected at least 1}}
+// expected-error @+1 {{dimension 0 is 0, expected at least 1 [W1]}}
 func.func private @no_rows(!q.tensor<0x64xf8E4M3FN, per_channel, f32>)
 
 // -----

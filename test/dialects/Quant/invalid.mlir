@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 func.func @quantize_shape(%x: tensor<?x256xbf16>) {
-  // expected-error @+1 {{'q.quantize' op input is 'tensor<?x256xbf16>', its shape is not that of '!q.tensor<?x128xf8E4M3FN, block<1x128>, f32>'}}
+  // expected-error @+1 {{'q.quantize' op input is 'tensor<?x256xbf16>', its shape is not that of '!q.tensor<?x128xf8E4M3FN, block<1x128>, f32>' [P3]}}
   %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x128xf8E4M3FN, block<1x128>, f32>
   return
 }
@@ -13,7 +13,7 @@ func.func @quantize_shape(%x: tensor<?x256xbf16>) {
 // -----
 
 func.func @quantize_row_to_rows(%x: tensor<256xf32>) {
-  // expected-error @+1 {{'q.quantize' op input is 'tensor<256xf32>', its shape is not that of '!q.tensor<2x256xf8E4M3FN, block<1x128>, f32>'}}
+  // expected-error @+1 {{'q.quantize' op input is 'tensor<256xf32>', its shape is not that of '!q.tensor<2x256xf8E4M3FN, block<1x128>, f32>' [P3]}}
   %q = q.quantize %x : tensor<256xf32> -> !q.tensor<2x256xf8E4M3FN, block<1x128>, f32>
   return
 }
@@ -31,6 +31,14 @@ func.func @p3_quantize_codes(%x: tensor<?x256xf8E4M3FN>) {
 func.func @n1_quantize_to_e5m2(%x: tensor<?x256xbf16>) {
   // expected-error @+1 {{'q.quantize' op rounds to 'f8E5M2', only f8E4M3FN and i8 are used in compute [N1]}}
   %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x256xf8E5M2, block<1x128>, f32>
+  return
+}
+
+// -----
+
+func.func @b5_dynamic_scale_of_a_step(%x: tensor<?x256xbf16>) {
+  // expected-error @+1 {{'q.quantize' op result is '!q.tensor<?x256xf8E4M3FN, per_tensor, f32>', one scale of a whole step would make rows depend on each other; expected a static scale or per_token [B5]}}
+  %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x256xf8E4M3FN, per_tensor, f32>
   return
 }
 
@@ -93,7 +101,7 @@ func.func @n4_power_of_two(%x: tensor<?x256xbf16>) {
 // -----
 
 func.func @dequantize_shape(%q: !q.tensor<?x256xf8E4M3FN, block<1x128>, f32>) {
-  // expected-error @+1 {{'q.dequantize' op result is 'tensor<?x128xbf16>', its shape is not that of '!q.tensor<?x256xf8E4M3FN, block<1x128>, f32>'}}
+  // expected-error @+1 {{'q.dequantize' op result is 'tensor<?x128xbf16>', its shape is not that of '!q.tensor<?x256xf8E4M3FN, block<1x128>, f32>' [P3]}}
   %x = q.dequantize %q : !q.tensor<?x256xf8E4M3FN, block<1x128>, f32> -> tensor<?x128xbf16>
   return
 }
@@ -181,7 +189,7 @@ q.slot @s[1] : tensor<?xf32>
 // -----
 
 func.func @no_slot() {
-  // expected-error @+1 {{'q.weight' op there is no q.slot @s}}
+  // expected-error @+1 {{'q.weight' op there is no q.slot @s [W6]}}
   %w = q.weight @s : tensor<4xf32>
   return
 }
@@ -190,7 +198,7 @@ func.func @no_slot() {
 
 func.func private @s()
 func.func @not_a_slot() {
-  // expected-error @+1 {{'q.weight' op there is no q.slot @s}}
+  // expected-error @+1 {{'q.weight' op there is no q.slot @s [W6]}}
   %w = q.weight @s : tensor<4xf32>
   return
 }
@@ -219,7 +227,7 @@ func.func @w1_store_type(%w: !q.tensor<256x384xf8E4M3FN, per_channel, f32>) {
 
 q.slot @s[2] : tensor<4xf32>
 func.func @no_index() {
-  // expected-error @+1 {{'q.weight' op slot @s has 2 instances, expected an index}}
+  // expected-error @+1 {{'q.weight' op slot @s has 2 instances, expected an index [W6]}}
   %w = q.weight @s : tensor<4xf32>
   return
 }
@@ -229,7 +237,7 @@ func.func @no_index() {
 q.slot @s[2] : tensor<4xf32>
 func.func @index_too_large(%v: tensor<4xf32>) {
   %i = arith.constant 2 : index
-  // expected-error @+1 {{'q.store' op index 2 is not one of the 2 instances of slot @s}}
+  // expected-error @+1 {{'q.store' op index 2 is not one of the 2 instances of slot @s [W6]}}
   q.store %v, @s[%i] : tensor<4xf32>
   return
 }
@@ -342,7 +350,7 @@ func.func @n2_narrow(%w: !q.tensor<64x32xf8E4M3FN, per_channel, f32>) {
 // -----
 
 func.func @convert_codes(%w: !q.tensor<64x32xf8E4M3FN, per_channel, bf16>) {
-  // expected-error @+1 {{'q.convert_scales' op turns '!q.tensor<64x32xf8E4M3FN, per_channel, bf16>' into '!q.tensor<64x32xf8E5M2, per_channel, f32>', only the scale type may change}}
+  // expected-error @+1 {{'q.convert_scales' op turns '!q.tensor<64x32xf8E4M3FN, per_channel, bf16>' into '!q.tensor<64x32xf8E5M2, per_channel, f32>', only the scale type may change [N2]}}
   %v = q.convert_scales %w : !q.tensor<64x32xf8E4M3FN, per_channel, bf16> -> !q.tensor<64x32xf8E5M2, per_channel, f32>
   return
 }

@@ -87,6 +87,14 @@ func.func @w3_padded(%r: index, %w: tensor<256x256xbf16>) {
 
 // -----
 
+func.func @w3_begins_behind_the_end(%r: index, %w: !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>) {
+  // expected-error @+1 {{'q.slice' op is 128 rows from 1280 of !q.tensor<384x256xf8E4M3FN, block<128x128>, f32>, which has 384 [W3]}}
+  %0 = q.slice %w of %r <rows 128 at affine_map<(d0) -> (1280)>> : !q.tensor<384x256xf8E4M3FN, block<128x128>, f32> -> !q.tensor<128x256xf8E4M3FN, block<128x128>, f32>
+  return
+}
+
+// -----
+
 func.func @w3c_size(%r: index, %w: tensor<8x64x32xbf16>) {
   // expected-error @+1 {{'q.slice' op is 16 experts of tensor<8x64x32xbf16>, which has 8 [W3c]}}
   %0 = q.slice %w of %r <experts 16 at affine_map<(d0) -> (0)>> : tensor<8x64x32xbf16> -> tensor<16x64x32xbf16>
