@@ -167,6 +167,22 @@ q::StoredAttr octet::getStoredKv(Operation *attention) {
   return attention->getAttrOfType<q::StoredAttr>("kv");
 }
 
+/// What is stored for an attention's cache, or else for that of another layer:
+/// scales of one layer say what the cache of all is (P7b), and P8 what the
+/// layers without take.
+static q::StoredAttr findDeclaredKv(Operation *attention, ModuleOp module) {
+  q::StoredAttr declared = getStoredKv(attention);
+  if (!findKvScales(declared).any())
+    module.walk([&](Operation *op) {
+      q::StoredAttr stored = getStoredKv(op);
+      if (!findKvScales(stored).any())
+        return WalkResult::advance();
+      declared = stored;
+      return WalkResult::interrupt();
+    });
+  return declared;
+}
+
 KvDecision octet::decideKvLayout(Operation *attention, StringRef flag) {
   auto module = attention->getParentOfType<ModuleOp>();
   model::SettingsAttr settings = model::getSettings(attention);
@@ -175,7 +191,7 @@ KvDecision octet::decideKvLayout(Operation *attention, StringRef flag) {
   auto rows = cast<RankedTensorType>(attention->getResult(0).getType());
   return decideKvLayout(flag, rows.getElementType(),
                         module->getAttrOfType<q::ConfigAttr>("q.config"),
-                        getStoredKv(attention),
+                        findDeclaredKv(attention, module),
                         isa<model::MlaAttentionOp>(attention));
 }
 

@@ -86,7 +86,6 @@ private:
                              model::MlaAttentionOp attention,
                              const WeightPlan &plan);
   LogicalResult planKvScales(Operation *op, Value layer);
-  LogicalResult checkKvLayouts();
   LogicalResult plan();
   void rewriteOps();
 
@@ -167,7 +166,14 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
   for (auto [path, entry] :
        llvm::zip_equal(weight.getPaths(), weight.getStored())) {
     auto pathAttr = cast<StringAttr>(path);
-    RankedTensorType type = cast<q::StoredAttr>(entry).getTensor("input_scale");
+    auto stored = cast<q::StoredAttr>(entry);
+    RankedTensorType type = stored.getTensor("input_scale");
+    StringAttr divisor;
+    if (RankedTensorType other =
+            type ? RankedTensorType() : stored.getTensor(kInputDivisor)) {
+      type = other;
+      divisor = StringAttr::get(&getContext(), kInputDivisor);
+    }
     std::string problem = describeInputScale(type, parts);
     if (!problem.empty()) {
       InFlightDiagnostic diag =
@@ -176,7 +182,7 @@ LogicalResult MaterializeWeights::planInputScale(Operation *op,
       noteOtherLayers(*diag.getUnderlyingDiagnostic(), weight.getLayer());
       return diag;
     }
-    parts.push_back({pathAttr, StringAttr(), type});
+    parts.push_back({pathAttr, divisor, type});
   }
   Type type = RankedTensorType::get({}, Float32Type::get(&getContext()));
   auto module = op->getAttrOfType<StringAttr>("module").getValue();
@@ -301,55 +307,7 @@ LogicalResult MaterializeWeights::planKvScales(Operation *op, Value layer) {
   return success();
 }
 
-/// "layers 0 to 3 and 7" of some attentions.
-static std::string listLayers(ArrayRef<Operation *> ops) {
-  SmallVector<LayerRun> runs;
-  for (Operation *op : ops)
-    llvm::append_range(runs, findLayers(findLayerOf(op)));
-  llvm::sort(runs, [](const LayerRun &a, const LayerRun &b) {
-    return a.begin < b.begin;
-  });
-  SmallVector<std::string> names;
-  for (size_t i = 0; i < runs.size();) {
-    int64_t begin = runs[i].begin, end = runs[i].end;
-    for (++i; i < runs.size() && runs[i].begin <= end; ++i)
-      end = std::max(end, runs[i].end);
-    names.push_back(std::to_string(begin) +
-                    (end - begin > 1 ? " to " + std::to_string(end - 1) : ""));
-  }
-  bool isOne = names.size() == 1 && !StringRef(names[0]).contains(' ');
-  return (isOne ? "layer " : "layers ") + joinNames(names);
-}
-
-/// The runtime keeps one cache, so the layers have to agree (P7b).
-LogicalResult MaterializeWeights::checkKvLayouts() {
-  SmallVector<Operation *> fp8, plain;
-  q::KvLayout layout = q::KvLayout::BF16;
-  getOperation().walk([&](Operation *op) {
-    if (!isa<model::AttentionOp, model::MlaAttentionOp>(op) ||
-        hasKvDecision(op))
-      return;
-    KvDecision decision = decideKvLayout(op);
-    if (!decision.problem.empty())
-      return; // has its own error
-    if (decision.layout != q::KvLayout::FP8E4M3)
-      layout = decision.layout;
-    (decision.layout == q::KvLayout::FP8E4M3 ? fp8 : plain).push_back(op);
-  });
-  if (fp8.empty() || plain.empty())
-    return success();
-  return fp8.front()->emitError()
-         << "--kv-cache auto: " << listLayers(fp8)
-         << " of the checkpoint store scales of an FP8 KV cache, "
-         << listLayers(plain)
-         << " store none, and the runtime keeps one kind of cache; --kv-cache "
-            "fp8_e4m3 takes 1.0 where there is none, and --kv-cache "
-         << q::stringifyKvLayout(layout) << " uses no scales [P7b]";
-}
-
 LogicalResult MaterializeWeights::plan() {
-  if (failed(checkKvLayouts()))
-    return failure();
   bool failedAny = false;
   getOperation().walk([&](Operation *op) {
     if (auto weight = dyn_cast<model::WeightOp>(op)) {

@@ -67,28 +67,22 @@ static Status readScales(CheckContext &context, const Unit &attention,
   return Status::success();
 }
 
-/// The checkpoint stores scales of this cache, under any name (W2).
-static bool hasScales(const Unit &attention) {
-  for (const auto &[name, tensor] : attention.first().decision->tensors)
-    if (isKvScaleName(name))
-      return true;
-  return false;
+bool CheckContext::declaresFp8Cache() const {
+  return hasCacheScales ||
+         (decisions.config && !decisions.config->kvCache.empty());
 }
 
 /// `auto` is what the checkpoint declares, else the activation dtype (P7b).
-static std::string chooseLayout(const CheckContext &context,
-                                const Unit &attention) {
+static std::string chooseLayout(const CheckContext &context) {
   if (context.options.kvCache != "auto")
     return context.options.kvCache;
-  bool declares =
-      context.decisions.config && !context.decisions.config->kvCache.empty();
-  return declares || hasScales(attention) ? "fp8_e4m3" : context.dtype;
+  return context.declaresFp8Cache() ? "fp8_e4m3" : context.dtype;
 }
 
 Result<KvReport> octet::describeKv(CheckContext &context,
                                    const Unit &attention) {
   KvReport kv;
-  kv.layout = chooseLayout(context, attention);
+  kv.layout = chooseLayout(context);
   bool isFp8 = kv.layout.starts_with("fp8");
   kv.dtype = isFp8 ? "F8_E4M3" : nameDtype(kv.layout);
   const int64_t width = isFp8 ? 1 : kv.dtype == "F32" ? 4 : 2;

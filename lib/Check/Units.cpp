@@ -21,8 +21,13 @@ const ModuleEntry *CheckContext::findModule(const std::string &path) const {
 }
 
 void CheckContext::buildIndex() {
-  for (const ModuleDecision &decision : decisions.modules)
-    byPath[decisions.getModule(decision).path] = &decision;
+  for (const ModuleDecision &decision : decisions.modules) {
+    const ModuleEntry &module = decisions.getModule(decision);
+    byPath[module.path] = &decision;
+    if (module.kind == ModuleKind::Attention)
+      for (const auto &[name, tensor] : decision.tensors)
+        hasCacheScales |= isKvScaleName(name);
+  }
 }
 
 static std::string_view lastComponent(std::string_view path) {

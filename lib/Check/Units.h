@@ -80,10 +80,14 @@ struct CheckContext {
   const ModuleDecision *find(const std::string &path) const;
   const ModuleEntry *findModule(const std::string &path) const;
   void buildIndex();
+  /// `--kv-cache auto` is FP8: config.json declares it (C4), or a layer has
+  /// scales of its cache, which speak for all layers (P7b).
+  bool declaresFp8Cache() const;
   /// Adds an error of the step that its rule belongs to.
   void addError(ErrorInfo error) { errors.push_back(std::move(error)); }
   std::vector<ErrorInfo> errors;
   std::unordered_map<std::string_view, const ModuleDecision *> byPath;
+  bool hasCacheScales = false; ///< of any layer; from buildIndex on
 };
 
 /// Groups the decisions; sides are those of the whole matrix.

@@ -105,7 +105,8 @@ SCENARIOS = {
     "P7a": (FP8, [], COMPILE + ["--kv-cache", "fp8_ds_mla"]),
     "P7b": (FP8 + ["--layers", "4"],
             [tensor(f"model.layers.{i}.self_attn.{x}_scale", "F32", *[])
-             for i in (0, 1) for x in "kv"], COMPILE),
+             for i in (0, 1) for x in "kv"],
+            COMPILE + ["--kv-cache", "bf16", "--remarks"]),
 }
 
 # What only a running program says, and where that is tested.

@@ -531,6 +531,17 @@ def every_name_of_cache_scales():
     return model, [accept(want, silent=["W14]", "P8]"])]
 
 
+@case("P7b P8")
+def cache_scales_of_one_layer():
+    """Scales of one layer declare the cache of all; the others take 1.0."""
+    model = llama(skip("lm_head"), layers=2)
+    cache(model, {"k_scale": 0.5, "v_scale": 0.25}, 1)
+    return model, [accept({"model.layers.0.self_attn.attn": kv("default", 1, 1),
+                           "model.layers.1.self_attn.attn": kv("checkpoint", 0.5, 0.25)},
+                          says=["P8]", "model.layers.0.self_attn"],
+                          silent=["model.layers.1.self_attn:"])]
+
+
 @case("P8", "sgl-project/sglang#27131")
 def cache_scales_that_are_none():
     """0 and -1 are no scales: the other one is for both, or 1.0 with a warning."""

@@ -157,30 +157,3 @@ func.func @w2_kv_scale_and_v_scale(%q: tensor<?x8xbf16>, %b: !model.batch) -> te
   %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%c0] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "a", kv = #q.stored<{kv_scale = tensor<f32>, v_scale = tensor<f32>}, "">} : tensor<?x8xbf16> -> tensor<?x8xbf16>
   return %a : tensor<?x8xbf16>
 }
-
-// -----
-
-// One error names both kinds of layers.
-func.func private @p7b_scales(%l: index, %q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
-  // expected-error @+1 {{--kv-cache auto: layers 0 to 1 and 4 of the checkpoint store scales of an FP8 KV cache, layers 2 to 3 store none, and the runtime keeps one kind of cache; --kv-cache fp8_e4m3 takes 1.0 where there is none, and --kv-cache bf16 uses no scales [P7b]}}
-  %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%l] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "model.layers.{l}.self_attn", kv = #q.stored<{k_scale = tensor<f32>, v_scale = tensor<f32>}, "">} : tensor<?x8xbf16> -> tensor<?x8xbf16>
-  return %a : tensor<?x8xbf16>
-}
-func.func private @p7b_none(%l: index, %q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
-  %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%l] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "model.layers.{l}.self_attn"} : tensor<?x8xbf16> -> tensor<?x8xbf16>
-  return %a : tensor<?x8xbf16>
-}
-func.func @step(%q: tensor<?x8xbf16>, %b: !model.batch) {
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %c2 = arith.constant 2 : index
-  %c4 = arith.constant 4 : index
-  scf.for %l = %c0 to %c2 step %c1 {
-    %0 = func.call @p7b_scales(%l, %q, %b) : (index, tensor<?x8xbf16>, !model.batch) -> tensor<?x8xbf16>
-  }
-  scf.for %l = %c2 to %c4 step %c1 {
-    %0 = func.call @p7b_none(%l, %q, %b) : (index, tensor<?x8xbf16>, !model.batch) -> tensor<?x8xbf16>
-  }
-  %1 = func.call @p7b_scales(%c4, %q, %b) : (index, tensor<?x8xbf16>, !model.batch) -> tensor<?x8xbf16>
-  return
-}

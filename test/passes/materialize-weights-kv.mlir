@@ -82,3 +82,39 @@ module attributes {model.settings = #model.settings<target = "cpu", numerics = "
     return %a : tensor<?x8xbf16>
   }
 }
+
+// -----
+
+// Scales of layers 0, 1 and 4 say that the cache is FP8 (P7b); layers 2 and 3
+// take 1.0 (P8).
+// CHECK-LABEL: func.func @load
+//       CHECK:   scf.for %[[L:.+]] = %c0 to %c2
+//       CHECK:     q.kv_scales "model.layers.{l}.self_attn"[%[[L]]] k({{.+}}) v({{.+}}) : tensor<f32>, tensor<f32>
+//       CHECK:   scf.for %[[M:.+]] = %c2 to %c4
+//   CHECK-NOT:     q.load
+//       CHECK:     q.kv_scales "model.layers.{l}.self_attn"[%[[M]]] : tensor<f32>, tensor<f32>
+//       CHECK:   q.kv_scales "model.layers.{l}.self_attn"[%c4] k({{.+}}) v({{.+}}) : tensor<f32>, tensor<f32>
+// CHECK-LABEL: func.func private @p8_without
+//       CHECK:   model.attention {{.*}} scales(
+func.func private @p8_with(%l: index, %q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
+  %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%l] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "model.layers.{l}.self_attn", kv = #q.stored<{k_scale = tensor<f32>, v_scale = tensor<f32>}, "">} : tensor<?x8xbf16> -> tensor<?x8xbf16>
+  return %a : tensor<?x8xbf16>
+}
+func.func private @p8_without(%l: index, %q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
+  %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%l] {q_heads = 2 : i64, kv_heads = 2 : i64, head_dim = 4 : i64, scale = 0.5 : f32, module = "model.layers.{l}.self_attn"} : tensor<?x8xbf16> -> tensor<?x8xbf16>
+  return %a : tensor<?x8xbf16>
+}
+func.func @step(%q: tensor<?x8xbf16>, %b: !model.batch) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c4 = arith.constant 4 : index
+  scf.for %l = %c0 to %c2 step %c1 {
+    %0 = func.call @p8_with(%l, %q, %b) : (index, tensor<?x8xbf16>, !model.batch) -> tensor<?x8xbf16>
+  }
+  scf.for %l = %c2 to %c4 step %c1 {
+    %0 = func.call @p8_without(%l, %q, %b) : (index, tensor<?x8xbf16>, !model.batch) -> tensor<?x8xbf16>
+  }
+  %1 = func.call @p8_with(%c4, %q, %b) : (index, tensor<?x8xbf16>, !model.batch) -> tensor<?x8xbf16>
+  return
+}

@@ -92,12 +92,12 @@ static constexpr std::array kRules = {
          "--kv-cache bf16 or fp8_e4m3."},
     Rule{"P7b", "Who chooses the cache's layout",
          "--kv-cache auto takes what the checkpoint declares (C4) or stores "
-         "scales for, else the activation dtype. The flag wins, with a remark.",
+         "scales for, in any layer (P8 gives the others theirs), else the "
+         "activation dtype. The flag wins, with a remark.",
          "Scales in a checkpoint say that it was calibrated for an FP8 cache.",
-         "layers 0 and 1 with k_scale, layers 2 and 3 without\n"
-         "error: --kv-cache auto: layers 0 to 1 of the checkpoint store scales "
-         "of an FP8 KV cache, layers 2 to 3 store none, and the runtime keeps "
-         "one kind of cache; ... [P7b]",
+         "k_scale is stored, and --kv-cache is bf16\n"
+         "remark: model.layers.0.self_attn: the KV cache is bf16 as --kv-cache "
+         "says; the stored k_scale declares fp8_e4m3 [P7b]",
          "--kv-cache fp8_e4m3 or --kv-cache bf16."},
     Rule{"P8", "Scales of the KV cache",
          "Both positive: as given. One positive: copied to both. None: 1.0, "
