@@ -213,10 +213,11 @@ static std::string formatSums(const LedgerTotals &totals) {
 }
 
 static std::string formatSection(const LedgerSection &section) {
-  std::string text =
-      "<details class=\"section\" open><summary><h2>" + escape(section.title) +
-      "</h2> " + wrap("span", "layers", formatLayers(section)) +
-      "</summary>\n" + formatStrip(section) + "<ol class=\"way\">\n" + kColumns;
+  std::string text = "<details class=\"section\" open><summary><h2>" +
+                     escapeMarkup(section.title) + "</h2> " +
+                     wrap("span", "layers", formatLayers(section)) +
+                     "</summary>\n" + formatStrip(section) +
+                     "<ol class=\"way\">\n" + kColumns;
   for (const LedgerEntry &entry : section.entries)
     text += formatBoundary(entry);
   return text + "</ol>\n" + formatSums(section.totals) + "</details>\n";

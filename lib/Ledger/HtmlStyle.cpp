@@ -30,7 +30,9 @@ body {
   color: var(--ink); font: 15px/1.45 system-ui, sans-serif;
   overflow-wrap: anywhere;
 }
-h1 { font-size: 1.5rem; margin: .2rem 0 .6rem; }
+h1 {
+  font-size: 1.5rem; margin: .2rem 0 .6rem; overflow-wrap: break-word;
+}
 h2 { font-size: 1.1rem; margin: 0; display: inline; }
 a { color: var(--link); }
 code, .chip, .num { font-family: ui-monospace, Menlo, Consolas, monospace; }

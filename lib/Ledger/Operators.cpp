@@ -126,6 +126,11 @@ void octet::describeProduct(LedgerEntry &entry, Type input, Type weight,
     entry.rules.push_back("N6b");
     entry.arithmetic = "exact INT32 sum, times sx·sw once";
     entry.sumBound = 0;
+  } else if (codes.getGranularity().isGroup()) {
+    entry.rules.push_back("N7");
+    entry.arithmetic = llvm::formatv(
+        "FP32 sums of {0} products, each times sx·sw, times gx·gw once",
+        codes.getGranularity().getBlockK());
   } else if (codes.getGranularity().isBlock()) {
     entry.rules.push_back("N6");
     entry.arithmetic =
@@ -139,6 +144,14 @@ void octet::describeProduct(LedgerEntry &entry, Type input, Type weight,
 
 void octet::describeQuantize(LedgerEntry &entry, q::TensorType type,
                              bool isStatic, bool powerOfTwo) {
+  if (isa<Float4E2M1FNType>(type.getElementType())) {
+    entry.rules.push_back("N7");
+    entry.arithmetic = "FP32, s = e4m3(amax / 6 / g), codes e2m1(x / (s·g)), g "
+                       "the checkpoint's scale";
+    entry.error = describeRounding(type, powerOfTwo);
+    entry.notes.push_back("s beyond 448 saturates, and its values with it");
+    return;
+  }
   bool isInteger = type.getElementType().isInteger();
   if (isInteger)
     entry.rules.push_back("N7");
@@ -385,7 +398,10 @@ static void addCollective(Operation *op, StringRef rule, StringRef name,
   entry.out.push_back(makeTokenPart(result));
   entry.arithmetic = arithmetic.str();
   entry.isMoved = true;
-  if (isa<model::AllReduceOp, model::ScatterSumOp>(op))
+  // One rank has the row of a token and the others zeros: the sum is exact.
+  if (op->getOperand(0).getDefiningOp<model::EmbeddingOp>())
+    entry.arithmetic = "one rank's row, zeros of the others";
+  else if (isa<model::AllReduceOp, model::ScatterSumOp>(op))
     entry.error = describeRounding(q::getStorage(result));
   if (auto ranks = op->getAttrOfType<IntegerAttr>("ranks"))
     entry.notes.push_back(std::to_string(ranks.getInt()) + " ranks");

@@ -93,7 +93,7 @@ struct LedgerTotals {
 /// What happens to a token at the model's ends or in a layer.
 struct LedgerSection {
   std::string kind;  ///< `embedding`, `layer` or `head`
-  std::string title; ///< "latent attention with an indexer, experts"
+  std::string title; ///< "latent attention with an indexer, experts"; escaped
   /// First and last layer of each run that is so; empty for the ends.
   std::vector<std::pair<int64_t, int64_t>> layers;
   std::vector<LedgerEntry> entries;
