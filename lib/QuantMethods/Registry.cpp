@@ -281,7 +281,8 @@ const SchemeGroup *QuantConfig::findGroup(std::string_view name) const {
 // Targets (C9)
 //===----------------------------------------------------------------------===//
 
-/// "'fp8' and 'compressed-tensors' with weights widened to BF16", or "nothing".
+/// "'fp8' and 'gptq' run there, FP8 with weights widened to BF16", or that
+/// nothing does.
 static std::string describeRuns(const Target &target) {
   std::vector<std::string_view> names;
   for (const MethodEntry &entry : kMethods)
@@ -291,7 +292,7 @@ static std::string describeRuns(const Target &target) {
   if (names.empty())
     return "no method runs there";
   return joinNames(names) + (names.size() == 1 ? " runs there" : " run there") +
-         (target.lacksFp8Products() ? " with weights widened to BF16" : "");
+         (target.lacksFp8Products() ? ", FP8 with weights widened to BF16" : "");
 }
 
 Status octet::checkMethodTarget(std::string_view method, const Target &target,

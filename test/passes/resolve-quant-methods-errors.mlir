@@ -79,7 +79,7 @@ func.func @c5_not_serialised(%x: tensor<?x128xbf16>) -> tensor<?x128xbf16> {
 // -----
 
 // Targets (C9).
-// expected-error-re @below {{--target sm_80: method 'w8a8_fp8' needs compute capability 8.9 or higher, sm_80 is 8.0; {{.*}}'compressed-tensors', {{.*}}'fp8', {{.*}} run there with weights widened to BF16, and method 'w8a8_fp8' runs on cpu and from sm_89 on [C9]}}
+// expected-error-re @below {{--target sm_80: method 'w8a8_fp8' needs compute capability 8.9 or higher, sm_80 is 8.0; {{.*}}'compressed-tensors', {{.*}}'fp8', {{.*}} run there, FP8 with weights widened to BF16, and method 'w8a8_fp8' runs on cpu and from sm_89 on [C9]}}
 module attributes {model.settings = #model.settings<target = "sm_80", numerics = "sm_80", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 1, max_step_tokens = 64, activation_quant = "auto", kv_cache = "auto", quantization = "w8a8_fp8", unfuse_mixed = false, requant_max = false, batch_invariant = true>,
                     q.config = #q.config<{config_groups = {group_0 = {input_activations = {dynamic = true, num_bits = 8, strategy = "token", type = "float"}, targets = ["Linear"], weights = {num_bits = 8, strategy = "channel", type = "float"}}}, format = "float-quantized", quant_method = "compressed-tensors"}, "config.json: quantization_config">} {
 func.func @c9_capability(%x: tensor<?x32xbf16>) -> tensor<?x64xbf16> {

@@ -752,8 +752,8 @@ TEST(Target, CapabilitiesC9) {
             std::string::npos)
       << error;
   EXPECT_TRUE(error.ends_with(
-      "run there with weights widened to BF16, and method 'w8a8_fp8' runs on "
-      "cpu and from sm_89 on [C9]"))
+      "run there, FP8 with weights widened to BF16, and method 'w8a8_fp8' runs "
+      "on cpu and from sm_89 on [C9]"))
       << error;
   EXPECT_NE(check("fp8", "sm_70").find("sm_70 is 7.0; no method runs there"),
             std::string::npos);

@@ -138,9 +138,9 @@ static constexpr std::array kRules = {
         "loading than after it.",
         "octet compile CKPT --target sm_80 --quantization w8a8_fp8\n"
         "error: --target sm_80: method 'w8a8_fp8' needs compute capability 8.9 "
-        "or higher, sm_80 is 8.0; 'compressed-tensors' and 'fp8' run there "
-        "with weights widened to BF16, and method 'w8a8_fp8' runs on cpu and "
-        "from sm_89 on [C9]",
+        "or higher, sm_80 is 8.0; 'compressed-tensors', 'fp8', ... run there, "
+        "FP8 with weights widened to BF16, and method 'w8a8_fp8' runs on cpu "
+        "and from sm_89 on [C9]",
         "Another --target, or another method that reads the layout (C3). sm_80 "
         "runs FP8 weight-only (B4)."},
     Rule{"C10", "gptq becomes gptq_marlin only where the user named none",
