@@ -61,6 +61,37 @@ TEST(Check, MessagesOfOneKind) {
       << text;
 }
 
+// What only the layer tells apart is said once, its number also in quotes;
+// another number is another message.
+TEST(Check, SameInOtherLayers) {
+  CheckReport report;
+  auto add = [&](int layer, const std::string &value) {
+    std::string path = "model.layers." + std::to_string(layer) + ".mlp.up_proj";
+    report.errors.push_back(
+        makeError(path, "'" + path + ".scale' is " + value, "W6"));
+  };
+  for (int layer : {2, 0, 1, 7, 4, 5, 2})
+    add(layer, "NaN");
+  add(3, "infinite");
+  add(11, "infinite");
+  report.errors.push_back(makeError("lm_head", "is NaN", "W6"));
+  report.errors.push_back(makeError("lm_head", "is NaN", "W6"));
+  report.errors.push_back(makeError("layers.9999999999999999999.x", "", "W1"));
+  report.errors.push_back(makeError("layers.", "", "W2"));
+  EXPECT_EQ(
+      formatCheckMessages(report),
+      "error: model.layers.2.mlp.up_proj: 'model.layers.2.mlp.up_proj.scale' "
+      "is NaN [W6]\n"
+      "note:  the same in layers 0 to 1, 4 to 5 and 7\n"
+      "error: model.layers.3.mlp.up_proj: 'model.layers.3.mlp.up_proj.scale' "
+      "is infinite [W6]\n"
+      "note:  the same in layer 11\n"
+      "error: lm_head: is NaN [W6]\n"
+      "note:  lm_head: is NaN\n"
+      "error: layers.9999999999999999999.x:  [W1]\n"
+      "error: layers.:  [W2]\n");
+}
+
 // Names of a hostile file reach the report; JSON stays JSON.
 TEST(Check, JsonOfAnyName) {
   CheckReport report;
