@@ -136,8 +136,8 @@ LogicalResult SliceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 
 /// Where a slice begins on every rank, or nothing if ranks differ.
 static std::optional<int64_t> getConstantBegin(SliceAttr slice) {
-  auto constant = dyn_cast<AffineConstantExpr>(
-      slice.getFirst().getValue().getResult(0));
+  auto constant =
+      dyn_cast<AffineConstantExpr>(slice.getFirst().getValue().getResult(0));
   return constant ? std::optional(constant.getValue()) : std::nullopt;
 }
 
@@ -173,7 +173,7 @@ std::string octet::q::describeSlice(Type type, std::optional<int64_t> whole,
       os << "a slice of " << size << " " << what
          << ", not a multiple of the block (" << step << ")";
     else if (divisor % step != 0)
-      os << "a slice begins at a multiple of " << divisor << " " << what
+      os << "a slice that begins at a multiple of " << divisor << " " << what
          << ", not of the block (" << step << ")";
   }
   auto quantized = dyn_cast<TensorType>(type);

@@ -48,7 +48,7 @@ func.func @w3_size(%r: index, %w: !q.tensor<256x3072xf8E4M3FN, block<128x128>, f
 // -----
 
 func.func @w3_first(%r: index, %w: !q.tensor<256x3072xf8E4M3FN, block<128x128>, f32>) {
-  // expected-error @+1 {{'q.slice' op is a slice begins at a multiple of 64 cols, not of the block (128) [W3]}}
+  // expected-error @+1 {{'q.slice' op is a slice that begins at a multiple of 64 cols, not of the block (128) [W3]}}
   %0 = q.slice %w of %r <cols 128 at affine_map<(d0) -> (d0 * 64)>> : !q.tensor<256x3072xf8E4M3FN, block<128x128>, f32> -> !q.tensor<256x128xf8E4M3FN, block<128x128>, f32>
   return
 }
