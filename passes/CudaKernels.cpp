@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/Quant/PackedTypes.h"
 #include "octet/Support/Checked.h"
 #include "passes/KernelTable.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -367,10 +368,9 @@ static KernelChoice chooseExperts(model::ExpertsOp op, const Target &target) {
   q::ContractAttr contract = op.getContractAttr();
   if (!product.qInput && product.qWeight && contract &&
       contract.quantizesActivation())
-    product.qInput = q::TensorType::get(
-        {ShapedType::kDynamic, *q::getSideSize(input, q::Side::Cols)},
-        contract.getActivationStorage(), contract.getActivation(),
-        Float32Type::get(op.getContext()));
+    product.qInput = q::getActivationType(
+        contract,
+        {ShapedType::kDynamic, *q::getSideSize(input, q::Side::Cols)});
   return choose(product, target, "_experts");
 }
 

@@ -37,11 +37,13 @@ std::optional<Size> octet::measure(Type type, int64_t rows) {
     return bytes ? std::optional(Size{*bytes, -1}) : std::nullopt;
   }
   auto quantized = cast<q::TensorType>(type);
-  auto codes = align(product({rows, quantized.getK(),
-                              q::getElementBytes(quantized.getElementType())}));
+  // How many codes share a byte, and how many scales there are, follows from
+  // the type (N7, W1).
+  RankedTensorType data = quantized.getDataTensorType();
+  auto codes = align(product({rows, data.getShape().back(),
+                              q::getElementBytes(data.getElementType())}));
   if (!codes)
     return std::nullopt;
-  // How many scales there are follows from the type (W1).
   RankedTensorType scale =
       quantized.withShape({rows, quantized.getK()}).getScaleTensorType();
   std::optional<int64_t> count = checkedProduct(scale.getShape());

@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Model/ModelOps.h"
+#include "dialects/Quant/PackedTypes.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -213,9 +214,8 @@ private:
     } else {
       OpBuilder builder(place->getOwner());
       auto type = cast<RankedTensorType>(input.getType());
-      auto result = q::TensorType::get(
-          type.getShape(), rounding.codes, rounding.granularity,
-          builder.getF32Type());
+      q::TensorType result =
+          q::getActivationType(getContract(op), type.getShape());
       value = q::QuantizeOp::create(builder, op->getLoc(), result, input, scale,
                                     rounding.ue8m0, rounding.bound);
       ++numQuantize;

@@ -302,14 +302,15 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
   if (sharesWords(method->format)) {
     addExpertSides(source, method->format, facts);
     decision.sides.push_back({facts.experts, facts.n, facts.k});
-    if (contract->activation)
-      return refuse(inputError(facts.module,
-                               "is " + nameFormat(*method) +
-                                   ", whose activations " +
-                                   choices.numerics.name +
-                                   " quantises, which is not built yet; "
-                                   "--activation-quant off runs its weights",
-                               "B4"));
+    const bool isNvfp4 = method->format.scale == ScaleFormat::E4M3;
+    if (contract->activation && (choices.target.isCpu() || !isNvfp4))
+      return refuse(inputError(
+          facts.module,
+          "is " + nameFormat(*method) + ", whose activations " +
+              choices.numerics.name + " quantises, which " +
+              (isNvfp4 ? "the CPU has no kernel for" : "is not built yet") +
+              "; --activation-quant off runs its weights",
+          "B4"));
   }
   if (decision.weights.size() == 1)
     decision.method.notes.clear();
@@ -408,6 +409,15 @@ describeGguf(q::TensorType type) {
                                /*isStatic=*/false, /*ue8m0=*/false)};
 }
 
+/// NVFP4 on both sides (N7): weights as they are stored, and activations in
+/// groups of theirs below the stored scale.
+static q::ContractAttr toNvfp4Contract(q::TensorType stored) {
+  return q::ContractAttr::get(
+      stored.getContext(), stored.getGranularity(), stored.getScaleType(),
+      stored.getGranularity(), /*isStatic=*/true, /*ue8m0=*/false,
+      stored.getElementType(), FloatAttr(), stored.getLayout());
+}
+
 void ResolveQuantMethodsPass::rewrite(Decision &decision, bool makesTiles) {
   MLIRContext *context = &getContext();
   q::MethodAttr method = toAttr(decision.method, context);
@@ -434,7 +444,9 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision, bool makesTiles) {
         toWordType(decision.method, sides.n, sides.k, sides.experts, context);
     decision.op->setAttr(
         "contract",
-        toWordContract(type, decision.contract.repacked || makesTiles));
+        decision.contract.activation
+            ? toNvfp4Contract(type)
+            : toWordContract(type, decision.contract.repacked || makesTiles));
     decision.weights[i].getResult().setType(type);
   }
   if (!decision.sides.empty())

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/WeightPlan.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "passes/KvLayout.h"
@@ -476,13 +477,22 @@ Value octet::emitInputScale(OpBuilder &builder, Location loc,
                             ArrayRef<PartPlan> parts, Value index,
                             Value expert) {
   SmallVector<Value> values;
-  for (const PartPlan &part : parts)
-    values.push_back(
-        q::LoadOp::create(builder, loc, part.type, part.path, index,
-                          builder.getStringAttr("input_scale"),
-                          /*scale=*/StringAttr(),
-                          /*scale_shape=*/{}, /*head_rows=*/{}, expert,
-                          /*scale_type=*/{}));
+  for (const PartPlan &part : parts) {
+    Value value = q::LoadOp::create(
+        builder, loc, part.type, part.path, index,
+        part.scale ? part.scale : builder.getStringAttr("input_scale"),
+        /*scale=*/StringAttr(),
+        /*scale_shape=*/{}, /*head_rows=*/{}, expert, /*scale_type=*/{});
+    if (part.scale) {
+      auto type = cast<RankedTensorType>(part.type);
+      Value one = arith::ConstantOp::create(
+          builder, loc,
+          DenseElementsAttr::get(
+              type, builder.getFloatAttr(type.getElementType(), 1)));
+      value = arith::DivFOp::create(builder, loc, one, value);
+    }
+    values.push_back(value);
+  }
   auto type = RankedTensorType::get({}, builder.getF32Type());
   return q::MaxOp::create(builder, loc, type, values);
 }

@@ -61,6 +61,10 @@ struct WeightPlan {
 /// none, as for norms).
 WeightPlan planWeight(model::WeightOp op, q::ContractAttr contract);
 
+/// A stored activation scale of NVFP4 that divides, where `input_scale`
+/// multiplies (FORMATS).
+inline constexpr llvm::StringLiteral kInputDivisor = "input_global_scale";
+
 /// What is wrong with a stored static activation scale (null: absent), given
 /// those of the shards before it; empty if nothing is (W2).
 std::string describeInputScale(mlir::RankedTensorType type,

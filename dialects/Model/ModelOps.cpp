@@ -425,10 +425,11 @@ static LogicalResult verifyProduct(Operation *op, Type x, Type w,
 
   if (!qx)
     return success();
-  if (!isa<Float8E4M3FNType>(qx.getElementType()) &&
+  if (!isa<Float8E4M3FNType, Float4E2M1FNType>(qx.getElementType()) &&
       !qx.getElementType().isInteger(8))
-    return op->emitOpError()
-           << "input is " << qx << ", expected f8E4M3FN or i8 codes [N1]";
+    return op->emitOpError() << "input is " << qx
+                             << ", expected f8E4M3FN, f4E2M1FN or i8 codes "
+                                "[N1]";
   if (!qw)
     return op->emitOpError() << "input is " << qx << ", the weight " << w
                              << " is not quantised [P4]";

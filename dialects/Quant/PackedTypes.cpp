@@ -210,6 +210,19 @@ octet::q::verifyWordSides(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+q::TensorType octet::q::getActivationType(ContractAttr contract,
+                                          ArrayRef<int64_t> shape) {
+  Type codes = contract.getActivationStorage();
+  bool isNvfp4 = isFp4(codes);
+  return q::TensorType::get(
+      contract.getContext(), shape, codes, contract.getActivation(),
+      isNvfp4 ? contract.getScale()
+              : Type(Float32Type::get(contract.getContext())),
+      {}, Offset::None, isNvfp4 ? Layout::Packed : Layout::Plain,
+      isNvfp4 ? GlobalScale::Multiplies : GlobalScale::None,
+      /*actOrder=*/false);
+}
+
 RankedTensorType octet::q::getPackedData(q::TensorType type) {
   MLIRContext *context = type.getContext();
   int64_t n = type.getN(), k = type.getK();

@@ -48,6 +48,11 @@ verifyWordSides(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                 const WordFormat &format, llvm::ArrayRef<int64_t> shape,
                 llvm::ArrayRef<int64_t> shardRows);
 
+/// What a contract with an activation makes of rows of that shape (P3): codes
+/// and F32 scales, or NVFP4 whose stored scale multiplies (N7).
+TensorType getActivationType(ContractAttr contract,
+                             llvm::ArrayRef<int64_t> shape);
+
 /// The tensor of a packed type's codes.
 mlir::RankedTensorType getPackedData(TensorType type);
 

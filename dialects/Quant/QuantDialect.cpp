@@ -269,7 +269,7 @@ Type ContractAttr::getStorage() const {
 
 Type ContractAttr::getActivationStorage() const {
   Type storage = getStorage();
-  if (storage && storage.isInteger(8))
+  if (storage && (storage.isInteger(8) || isa<Float4E2M1FNType>(storage)))
     return storage;
   return Float8E4M3FNType::get(getContext());
 }
@@ -317,11 +317,26 @@ verifyContractFormat(function_ref<InFlightDiagnostic()> emitError, Type scale,
   return success();
 }
 
+/// NVFP4, whose activations are quantised in the weight's groups, below a
+/// stored scale (N7).
+static bool isNvfp4(GranularityAttr weight, Type scale, Type codes) {
+  return weight.isGroup() && isa<Float8E4M3FNType>(scale) &&
+         isa_and_nonnull<Float4E2M1FNType>(codes);
+}
+
 /// Codes that share words (B4).
 static LogicalResult
 verifyWordContract(function_ref<InFlightDiagnostic()> emitError,
-                   GranularityAttr weight, GranularityAttr activation,
-                   Type codes, Layout layout) {
+                   GranularityAttr weight, Type scale,
+                   GranularityAttr activation, bool isStatic, Type codes,
+                   Layout layout) {
+  if (activation && isNvfp4(weight, scale, codes) && layout == Layout::Packed) {
+    if (activation == weight && isStatic)
+      return success();
+    return emitError() << "an activation beside NVFP4 is group<"
+                       << weight.getBlockK()
+                       << "> static, groups below a stored scale [N7]";
+  }
   if (activation)
     return emitError() << "layout " << stringifyLayout(layout)
                        << " is of weights only; an activation beside them is "
@@ -359,7 +374,8 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyScaleType(emitError, scale)) ||
       failed(
           sharesWords(layout)
-              ? verifyWordContract(emitError, weight, activation, codes, layout)
+              ? verifyWordContract(emitError, weight, scale, activation,
+                                   isStatic, codes, layout)
               : verifyContractFormat(emitError, scale, weight, activation,
                                      isStatic, ue8m0, codes, bound)))
     return failure();
@@ -367,6 +383,12 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (isStatic || ue8m0)
       return emitError() << "an activation that is not quantised has no "
                             "scale [B4]";
+    return success();
+  }
+  if (sharesWords(layout)) {
+    if (ue8m0 || bound)
+      return emitError() << "NVFP4's groups have f8E4M3FN scales, ue8m0 and "
+                            "bound are of FP8 [N7]";
     return success();
   }
   if (activation.getKind() == GranularityKind::PerChannel)

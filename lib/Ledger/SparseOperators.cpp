@@ -16,6 +16,7 @@
 #include "Operators.h"
 #include "Values.h"
 #include "dialects/Model/ModelOps.h"
+#include "dialects/Quant/PackedTypes.h"
 #include "dialects/Quant/QuantOps.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -35,10 +36,7 @@ static RankedTensorType makeRows(Type elementType, ArrayRef<int64_t> widths) {
 static q::TensorType getRounded(q::ContractAttr contract, int64_t width) {
   if (!contract || !contract.quantizesActivation())
     return {};
-  MLIRContext *context = contract.getContext();
-  return q::TensorType::get(
-      {ShapedType::kDynamic, width}, Float8E4M3FNType::get(context),
-      contract.getActivation(), Float32Type::get(context));
+  return q::getActivationType(contract, {ShapedType::kDynamic, width});
 }
 
 /// The same part `times` over, for the rows of a token's experts.

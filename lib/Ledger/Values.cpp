@@ -96,7 +96,7 @@ static std::string printGranularity(q::GranularityAttr granularity) {
 static LedgerPart makeQuantizedPart(q::TensorType type) {
   bool isStep = ShapedType::isDynamic(type.getShape().front());
   // Layouts for products round the rows of a step up, which is no row's own.
-  if (isStep)
+  if (isStep && !type.isPacked())
     type = type.withLayout(q::Layout::Plain);
   SmallVector<int64_t> shape(type.getShape());
   if (isStep)
@@ -113,6 +113,9 @@ static LedgerPart makeQuantizedPart(q::TensorType type) {
   SmallVector<int64_t> scaleShape = type.getScaleShape();
   scales.shape = dropRows(scaleShape);
   // One scale of all rows is no row's own.
+  if (isStep && type.getGlobal() != q::GlobalScale::None)
+    scales.bytes -= q::getElementBytes(
+        type.getGlobalTensorType().getElementType());
   if (isStep &&
       type.getGranularity().getKind() == q::GranularityKind::PerTensor) {
     scales.isStatic = true;

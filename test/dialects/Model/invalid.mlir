@@ -332,7 +332,7 @@ func.func @p3_activation(%x: !q.tensor<?x256xf8E4M3FN, per_token, f32>, %w: !q.t
 // -----
 
 func.func @n1_activation(%x: !q.tensor<?x256xf8E5M2, per_token, f32>, %w: !q.tensor<256x256xf8E4M3FN, per_channel, f32>) {
-  // expected-error @+1 {{'model.linear' op input is '!q.tensor<?x256xf8E5M2, per_token, f32>', expected f8E4M3FN or i8 codes [N1]}}
+  // expected-error @+1 {{'model.linear' op input is '!q.tensor<?x256xf8E5M2, per_token, f32>', expected f8E4M3FN, f4E2M1FN or i8 codes [N1]}}
   %y = model.linear %x, %w {module = "a", contract = #q.contract<weight = per_channel, scale = f32, activation = per_token>}
       : !q.tensor<?x256xf8E5M2, per_token, f32>, !q.tensor<256x256xf8E4M3FN, per_channel, f32> -> tensor<?x256xbf16>
   return
