@@ -324,6 +324,23 @@ static void addExperts(model::ExpertsOp op, std::vector<LedgerEntry> &entries) {
     return entry;
   };
 
+  /// As the contract rounds it, else as it is.
+  auto round = [&](Type plain, int64_t columns) -> Type {
+    q::TensorType codes = getRounded(contract, columns);
+    if (!codes)
+      return plain;
+    LedgerEntry entry = makeProduct("quantise", plain, 0, codes);
+    entry.rules.push_back("P3");
+    for (LedgerPart &part : entry.out)
+      part.scales->powerOfTwo |= contract.getUe8m0();
+    describeQuantize(entry, codes, contract.getIsStatic(), contract.getUe8m0());
+    entries.push_back(std::move(entry));
+    return codes;
+  };
+
+  // Static scales are each expert's, and its kernel rounds its rows (W9).
+  if (!isa<q::TensorType>(rows))
+    rows = round(rows, hidden);
   Type both = makeRows(dtype, {2 * width}), one = makeRows(dtype, {width});
   LedgerEntry up = makeProduct("experts gate, up", rows, hidden, both);
   for (Value weight : op.getGateUp())
@@ -337,17 +354,7 @@ static void addExperts(model::ExpertsOp op, std::vector<LedgerEntry> &entries) {
   gating.arithmetic = "FP32";
   entries.push_back(std::move(gating));
 
-  Type input = one;
-  if (q::TensorType codes = getRounded(contract, width)) {
-    LedgerEntry entry = makeProduct("quantise", one, 0, codes);
-    entry.rules.push_back("P3");
-    for (LedgerPart &part : entry.out)
-      part.scales->powerOfTwo |= contract.getUe8m0();
-    describeQuantize(entry, codes, contract.getIsStatic(), contract.getUe8m0());
-    entries.push_back(std::move(entry));
-    input = codes;
-  }
-
+  Type input = round(one, width);
   LedgerEntry down = makeProduct("experts down", input, width, result);
   down.weights.push_back(makeWeightOperand(op.getDown()));
   describeProduct(down, input, op.getDown().getType(), width, result);
