@@ -7,7 +7,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/KvLayout.h"
+#include "lib/QuantMethods/KvDeclaration.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "octet/QuantAttrs/QuantAttrs.h"
 #include "octet/Support/Escape.h"
 
 using namespace mlir;
@@ -44,71 +46,20 @@ KvScaleNames octet::findKvScales(q::StoredAttr stored) {
   return names;
 }
 
-/// Reads one of C4's two fields: absent and null declare nothing.
-static KvDeclaration readKvField(q::ConfigAttr config, StringRef name) {
-  Attribute value = config.getFields().get(name);
-  if (!value || isa<UnitAttr>(value))
-    return {};
-  KvDeclaration declaration;
-  declaration.source = (config.getSource() + "." + name).str();
-  std::string found;
-  if (auto word = dyn_cast<StringAttr>(value)) {
-    StringRef text = word.getValue();
-    if (text.empty() || text.equals_insensitive("none") ||
-        text.equals_insensitive("auto"))
-      return {};
-    // `static` names the scheme and leaves the format to the method: FP8.
-    declaration.isFp8 = text.equals_insensitive("fp8") ||
-                        text.equals_insensitive("fp8_e4m3") ||
-                        text.equals_insensitive("static");
-    found = quoteName(text);
-  } else if (auto object = dyn_cast<DictionaryAttr>(value)) {
-    auto bits = object.getAs<IntegerAttr>("num_bits");
-    auto type = object.getAs<StringAttr>("type");
-    declaration.isFp8 = bits && bits.getInt() == 8 && type &&
-                        type.getValue().equals_insensitive("float");
-    found = (bits ? std::to_string(bits.getInt()) + " bits" : "no num_bits") +
-            " of type " + (type ? quoteName(type.getValue()) : "unknown");
-  } else {
-    found = "neither a word nor an object";
-  }
-  if (!declaration.isFp8)
-    declaration.problem = declaration.source + " is " + found +
-                          ", expected FP8 or 8 bits of type 'float'";
-  return declaration;
-}
-
-/// Quark's two fields: a config for each projection of the cache, or the names
-/// of those that were exported with scales.
-static KvDeclaration readQuarkFields(q::ConfigAttr config) {
-  KvDeclaration declaration;
-  if (!config)
-    return declaration;
-  auto own = config.getFields().getAs<DictionaryAttr>("kv_cache_quant_config");
-  auto exported = config.getFields().getAs<DictionaryAttr>("export");
-  auto names =
-      exported ? exported.getAs<ArrayAttr>("kv_cache_group") : ArrayAttr();
-  if (own && !own.empty())
-    declaration.source = config.getSource().str() + ".kv_cache_quant_config";
-  else if (names && !names.empty())
-    declaration.source = config.getSource().str() + ".export.kv_cache_group";
-  declaration.isFp8 = !declaration.source.empty();
-  return declaration;
-}
-
 KvDeclaration octet::readKvDeclaration(q::ConfigAttr config,
                                        q::StoredAttr stored) {
-  if (config)
-    for (StringRef name : {"kv_cache_quant_algo", "kv_cache_scheme"}) {
-      KvDeclaration declaration = readKvField(config, name);
-      if (!declaration.source.empty())
-        return declaration;
-    }
-  if (KvDeclaration declaration = readQuarkFields(config);
-      !declaration.source.empty())
-    return declaration;
-  KvScaleNames names = findKvScales(stored);
   KvDeclaration declaration;
+  if (config) {
+    CacheDeclaration declared = readCacheDeclaration(
+        {toJson(config.getFields()), config.getSource().str()});
+    declaration.isFp8 = declared.isFp8;
+    declaration.source = declared.source;
+    if (!declared.problem.empty())
+      declaration.problem = declared.source + " " + declared.problem;
+    if (!declaration.source.empty())
+      return declaration;
+  }
+  KvScaleNames names = findKvScales(stored);
   if (names.any()) {
     declaration.isFp8 = true;
     declaration.source =

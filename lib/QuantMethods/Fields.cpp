@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Fields.h"
+#include "KvDeclaration.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <array>
@@ -207,15 +208,52 @@ void octet::readKvCache(Fields &fields, std::string &declared) {
       declared = std::string(name) + " is " + describeJson(*value);
 }
 
+CacheDeclaration octet::readCacheDeclaration(const FoundConfig &found) {
+  auto find = [](const nlohmann::json &object, std::string_view name) {
+    auto value = object.find(name);
+    bool isGiven = value != object.end() && !value->is_null();
+    return isGiven ? &*value : nullptr;
+  };
+  CacheDeclaration declaration;
+  auto declare = [&](std::string_view name) {
+    declaration.source = found.source + "." + std::string(name);
+    declaration.isFp8 = true;
+  };
+  for (std::string_view name : kKvFields) {
+    const nlohmann::json *value = find(found.fields, name);
+    DeclaredCache cache = value ? readKvValue(*value) : DeclaredCache::Nothing;
+    if (cache != DeclaredCache::Nothing)
+      declare(name);
+    if (cache != DeclaredCache::Unknown)
+      continue;
+    declaration.isFp8 = false;
+    declaration.problem = "is " + describeJson(*value) +
+                          ", expected FP8 or 8 bits of type 'float'";
+    return declaration;
+  }
+  if (declaration.isFp8)
+    return declaration;
+  // Quark: a config for each projection of the cache, or the names of those
+  // that were exported with scales.
+  const nlohmann::json *own = find(found.fields, "kv_cache_quant_config");
+  const nlohmann::json *exported = find(found.fields, "export");
+  const nlohmann::json *names = exported && exported->is_object()
+                                    ? find(*exported, "kv_cache_group")
+                                    : nullptr;
+  if (own && !own->empty())
+    declare("kv_cache_quant_config");
+  else if (names && !names->empty())
+    declare("export.kv_cache_group");
+  return declaration;
+}
+
 Status octet::checkKvDeclaration(const FoundConfig &found) {
-  Fields fields(found.fields, found.source);
-  for (std::string_view name : kKvFields)
-    if (const nlohmann::json *value = fields.find(name);
-        value && readKvValue(*value) == DeclaredCache::Unknown)
-      return fields.error(name, "is " + describeJson(*value) +
-                                    ", expected FP8 or 8 bits of type 'float'; "
-                                    "--kv-cache says which layout instead");
-  return Status::success();
+  CacheDeclaration declaration = readCacheDeclaration(found);
+  if (declaration.problem.empty())
+    return Status::success();
+  return inputError(
+      declaration.source,
+      declaration.problem + "; --kv-cache says which layout instead", "C4");
 }
 
 //===----------------------------------------------------------------------===//

@@ -582,6 +582,13 @@ def cache_of_another_format():
                    accept({f"{LAYER}.self_attn.attn": {"kv_cache": {"dtype": "BF16"}}}, kv="bf16")]
 
 
+@case("C4")
+def cache_of_four_bits():
+    """kv_cache_scheme of 4 integer bits."""
+    model = llama(BLOCK | {"kv_cache_scheme": {"num_bits": 4, "type": "int"}})
+    return model, [reject("C4", "kv_cache_scheme", '"num_bits":4')]
+
+
 @case("P7", "sgl-project/sglang#35291")
 def cache_of_latent_attention():
     """128 codes, one scale, 64 of RoPE; and a layout that has no latent."""

@@ -22,7 +22,7 @@ module attributes {q.config = #q.config<{kv_cache_scheme = "FP8"}, "config.json:
 module attributes {q.config = #q.config<{kv_cache_scheme = {num_bits = 4, type = "float"}}, "config.json: quantization_config">} {
   func.func @c4_four_bits(%q: tensor<?x8xf16>, %b: !model.batch) -> tensor<?x8xf16> {
     %c0 = arith.constant 0 : index
-    // expected-error @+1 {{a: config.json: quantization_config.kv_cache_scheme is 4 bits of type 'float', expected FP8 or 8 bits of type 'float'; --kv-cache f16 keeps the cache in the activation dtype [C4]}}
+    // expected-error @+1 {{a: config.json: quantization_config.kv_cache_scheme is {"num_bits":4,"type":"float"}, expected FP8 or 8 bits of type 'float'; --kv-cache f16 keeps the cache in the activation dtype [C4]}}
     %a = model.attention %q, %q : tensor<?x8xf16>, v %q : tensor<?x8xf16> of %b[%c0] {q_heads = 1 : i64, kv_heads = 1 : i64, head_dim = 8 : i64, scale = 0.5 : f32, module = "a"} : tensor<?x8xf16> -> tensor<?x8xf16>
     return %a : tensor<?x8xf16>
   }
@@ -33,7 +33,7 @@ module attributes {q.config = #q.config<{kv_cache_scheme = {num_bits = 4, type =
 module attributes {q.config = #q.config<{kv_cache_scheme = [8]}, "config.json: quantization_config">} {
   func.func @c4_neither_word_nor_object(%q: tensor<?x8xbf16>, %b: !model.batch) -> tensor<?x8xbf16> {
     %c0 = arith.constant 0 : index
-    // expected-error @+1 {{a: config.json: quantization_config.kv_cache_scheme is neither a word nor an object, expected FP8 or 8 bits of type 'float'; --kv-cache bf16 keeps the cache in the activation dtype [C4]}}
+    // expected-error @+1 {{a: config.json: quantization_config.kv_cache_scheme is [8], expected FP8 or 8 bits of type 'float'; --kv-cache bf16 keeps the cache in the activation dtype [C4]}}
     %a = model.attention %q, %q : tensor<?x8xbf16>, v %q : tensor<?x8xbf16> of %b[%c0] {q_heads = 1 : i64, kv_heads = 1 : i64, head_dim = 8 : i64, scale = 0.5 : f32, module = "a"} : tensor<?x8xbf16> -> tensor<?x8xbf16>
     return %a : tensor<?x8xbf16>
   }
