@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Layers.h"
+#include "lib/Modules/MissingHead.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <array>
@@ -400,11 +401,7 @@ FactsReader::readLmHead(const std::optional<StoredTensor> &embedding) {
   facts.k = config.hidden;
   if (!config.tied) {
     if (!inventory.hasModule("lm_head")) // its codes have names of their own
-      return inputError("lm_head",
-                        "no tensor 'lm_head.weight', and config.json says that "
-                        "the embedding is not tied; the tensor, or "
-                        "tie_word_embeddings true",
-                        "W15");
+      return Status(describeMissingHead());
     ModuleEntry entry;
     entry.n = facts.n;
     entry.k = facts.k;

@@ -8,6 +8,7 @@
 
 #include "octet/Modules/Decide.h"
 #include "DecoderShape.h"
+#include "MissingHead.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <charconv>
@@ -324,13 +325,17 @@ Status Decider::resolveExpert(const ModuleEntry &module, int64_t expert,
   facts.experts = module.packed ? module.experts : 0;
   facts.tensors = collect(module, expert);
   if (facts.tensors.empty()) {
-    if (!module.isOptional)
-      problems.push_back(makeInfo(
-          facts.module,
-          "has no tensors; config.json implies a "
-          "weight [" +
-              std::to_string(module.n) + ", " + std::to_string(module.k) + "]",
-          module.kind == ModuleKind::LmHead ? "W15" : "C13"));
+    if (module.isOptional)
+      return Status::success();
+    if (facts.isLmHead)
+      problems.push_back(describeMissingHead());
+    else
+      problems.push_back(makeInfo(facts.module,
+                                  "has no tensors; config.json implies a "
+                                  "weight [" +
+                                      std::to_string(module.n) + ", " +
+                                      std::to_string(module.k) + "]",
+                                  "C13"));
     return Status::success();
   }
   checkBias(module, expert, facts.tensors);
