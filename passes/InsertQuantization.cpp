@@ -108,9 +108,13 @@ struct InsertQuantization
       } else if (isa<model::ExpertsOp>(op)) {
         // Dispatched as codes (P13); static scales are each expert's, and its
         // kernel rounds.
+        auto each = cast<model::ExpertsOp>(op);
+        // Rows that stand by expert stay what they are.
+        if (isa<model::DispatchedType>(each.getInput().getType()))
+          return;
         if (!decideRounding(getContract(op), checkpointUe8m0).isStatic)
           products.push_back(op);
-        experts.push_back(cast<model::ExpertsOp>(op));
+        experts.push_back(each);
       } else if (auto latent = dyn_cast<model::MlaAttentionOp>(op)) {
         if (latent.getCache())
           return;
@@ -231,8 +235,6 @@ private:
   /// The rows of experts are moved to them, as codes where the experts read
   /// codes (P13), and stand by expert (B7).
   void dispatchRows(model::ExpertsOp op) {
-    if (isa<model::DispatchedType>(op.getInput().getType()))
-      return;
     OpBuilder builder(op);
     int64_t choices =
         cast<RankedTensorType>(op.getIds().getType()).getDimSize(1);

@@ -273,9 +273,13 @@ static LogicalResult verifyYielded(RowwiseOp op, const Twine &what, Value value,
                                    Type destination) {
   MLIRContext *context = op.getContext();
   if (auto quantized = dyn_cast<q::TensorType>(destination)) {
-    Type expected = quantized.getRank() == 2
-                        ? quantized.withShape({1, quantized.getK()})
-                        : Type();
+    // An activation: weights have shards, offsets and orders of their own.
+    bool isRows = quantized.getRank() == 2 && quantized.getShards().empty() &&
+                  quantized.getOffset() == q::Offset::None &&
+                  !quantized.getActOrder() &&
+                  ShapedType::isDynamic(quantized.getShape()[0]);
+    Type expected =
+        isRows ? quantized.withShape({1, quantized.getK()}) : Type();
     if (value.getType() != expected)
       return op.emitOpError() << "yields " << value.getType() << " to " << what
                               << " " << destination << " [P3]";

@@ -328,7 +328,13 @@ LogicalResult StoreOp::verifySymbolUses(SymbolTableCollection &tables) {
              plain && plain.getRank() > 0)
       experts = plain.getDimSize(0);
   }
-  return verifySlotUse(*this, getSlotAttr(), withExperts(type, experts),
+  auto quantized = dyn_cast<TensorType>(type);
+  if (quantized && quantized.getRank() != 2)
+    return emitOpError() << "stores " << type
+                         << " as one expert's, expected a matrix [W5]";
+  // Without a slot there is nothing to compare with, and an error.
+  return verifySlotUse(*this, getSlotAttr(),
+                       experts > 0 ? withExperts(type, experts) : type,
                        getIndex(), tables);
 }
 

@@ -42,6 +42,9 @@ TYPES = ["f32", "bf16", "f16", "f64", "f8E4M3FN", "f8E5M2", "f8E4M3FNUZ",
          "vector<4xf32>", "!model.batch", "tuple<>", "complex<f32>"]
 TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|[%@#!^][\w.$-]*|[A-Za-z_][\w.$]*|-?\d[\w.+]*|->|::|\S|\s+')
+# What ends MLIR 22's own parser: floats in an array of index, and the number of
+# a result that no memory holds.
+UPSTREAM = re.compile(r"array<index:[^>]*\d\.|#\d{7,}")
 
 
 def read_chunks(paths):
@@ -252,6 +255,7 @@ def main():
                 flags = choose_flags(rng)
                 parts = [mutator.mutate(rng.choice(mutator.chunks))
                          for _ in range(o.batch)]
+                parts = [part for part in parts if not UPSTREAM.search(part)]
                 batches.append((flags, parts))
             mutants += o.jobs * o.batch
             for (flags, parts), why in zip(batches, pool.map(
