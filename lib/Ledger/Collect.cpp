@@ -15,7 +15,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "octet/Support/Checked.h"
-#include "octet/Support/Escape.h"
 #include "passes/ModulePaths.h"
 
 using namespace mlir;
@@ -112,15 +111,14 @@ public:
   Status walkRoot(func::FuncOp root) {
     // A draft layer is a root of its own (W14).
     bool isDraft = root.getSymName().starts_with("draft");
-    std::string symbol = escapeName(root.getSymName());
-    std::string prefix = isDraft ? symbol + ": " : "";
+    std::string prefix = isDraft ? root.getSymName().str() + ": " : "";
     begin(isDraft ? "draft" : "embedding", prefix + "before the layers");
     hasLayers = false;
     OCTET_TRY(walkBlock(root.getBody().front()));
     // What comes last is the head, unless it is all there is.
     if (!hasLayers) {
       current.kind = "module";
-      current.title = symbol;
+      current.title = root.getSymName().str();
     } else {
       current.kind = isDraft ? "draft" : "head";
       current.title = prefix + "behind the layers";

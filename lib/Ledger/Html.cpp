@@ -214,7 +214,7 @@ static std::string formatSums(const LedgerTotals &totals) {
 
 static std::string formatSection(const LedgerSection &section) {
   std::string text = "<details class=\"section\" open><summary><h2>" +
-                     escapeMarkup(section.title) + "</h2> " +
+                     escapeMarkup(escapePath(section.title)) + "</h2> " +
                      wrap("span", "layers", formatLayers(section)) +
                      "</summary>\n" + formatStrip(section) +
                      "<ol class=\"way\">\n" + kColumns;

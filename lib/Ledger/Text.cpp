@@ -145,7 +145,7 @@ std::string octet::formatLedgerText(const Ledger &ledger) {
   for (const LedgerSection &section : ledger.sections) {
     std::string layers = formatLayers(section);
     text += "\n" + (layers.empty() ? "" : layers + ": ") +
-            section.title + "\n";
+            escapePath(section.title) + "\n";
     for (const LedgerEntry &entry : section.entries)
       text += formatEntry(entry);
     text += formatTotals(section);

@@ -106,6 +106,10 @@ static LedgerPart makeQuantizedPart(q::TensorType type) {
       makePart("", type.getElementType(), dropRows(type.getShape()));
   LedgerScales scales;
   scales.granularity = printGranularity(type.getGranularity());
+  if (type.getOffset() == q::Offset::Minimums)
+    scales.granularity += " with minimums";
+  else if (type.getOffset() != q::Offset::None)
+    scales.granularity += " with zero points";
   scales.dtype = nameElementType(type.getScaleType());
   scales.powerOfTwo = isa<Float8E8M0FNUType>(type.getScaleType());
   scales.count = countElements(one.getScaleShape());
@@ -114,8 +118,8 @@ static LedgerPart makeQuantizedPart(q::TensorType type) {
   scales.shape = dropRows(scaleShape);
   // One scale of all rows is no row's own.
   if (isStep && type.getGlobal() != q::GlobalScale::None)
-    scales.bytes -= q::getElementBytes(
-        type.getGlobalTensorType().getElementType());
+    scales.bytes -=
+        q::getElementBytes(type.getGlobalTensorType().getElementType());
   if (isStep &&
       type.getGranularity().getKind() == q::GranularityKind::PerTensor) {
     scales.isStatic = true;

@@ -27,7 +27,7 @@ namespace octet {
 
 /// The scales of some codes.
 struct LedgerScales {
-  std::string granularity;    ///< as in IR: `block<1x128>`, `per_token`
+  std::string granularity;    ///< `block<1x128>`, `group<32> with minimums`
   std::string dtype;          ///< `F32`, `UE8M0`
   std::vector<int64_t> shape; ///< of one token's, or of a whole weight's
   int64_t count = 0;
@@ -93,7 +93,7 @@ struct LedgerTotals {
 /// What happens to a token at the model's ends or in a layer.
 struct LedgerSection {
   std::string kind;  ///< `embedding`, `layer` or `head`
-  std::string title; ///< "latent attention with an indexer, experts"; escaped
+  std::string title; ///< "latent attention with an indexer, experts"
   /// First and last layer of each run that is so; empty for the ends.
   std::vector<std::pair<int64_t, int64_t>> layers;
   std::vector<LedgerEntry> entries;
