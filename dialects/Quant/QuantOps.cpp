@@ -118,7 +118,8 @@ LogicalResult QuantizeOp::verify() {
   if (!isa<Float8E4M3FNType>(type.getElementType()) &&
       !type.getElementType().isInteger(8))
     return emitOpError() << "rounds to " << type.getElementType()
-                         << ", only f8E4M3FN and i8 are used in compute [N1]";
+                         << ", only f8E4M3FN, f4E2M1FN and i8 are used in "
+                            "compute [N1]";
   Type scaleType = type.getScaleType();
   if (Value scale = getScale()) {
     if (type.getGranularity().getKind() != GranularityKind::PerTensor)

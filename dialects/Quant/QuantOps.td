@@ -31,13 +31,15 @@ def Q_QuantizeOp : Q_Op<"quantize", [Pure]> {
     ```
     With `ue8m0` the scale is rounded up to a power of two (N4). A `scale` operand is a static per-tensor scale (P3). `bound` is the largest
     amax that a scale follows, `s = min(max(amax, 1e-10), bound) / 448`; what lies beyond saturates (fbgemm_fp8). Codes of i8 are
-    `rne(clamp(x / s, -127, 127))` with `s = max(amax, 1e-10) / 127` (N7).
+    `rne(clamp(x / s, -127, 127))` with `s = max(amax, 1e-10) / 127` (N7). NVFP4 has a scale `e4m3(amax / 6 / g)` for each 16, below
+    the given g, and codes `e2m1(x / (scale * g))` (N7).
     Shapes: x `[M, K]`, or a row `[K]` with a result `[1, K]` inside `kernel.rowwise`.
 
     ```mlir
     %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x256xf8E4M3FN, block<1x128>, f32>
     %r = q.quantize %x, %s : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf8E4M3FN, per_tensor, f32>
     %b = q.quantize %x bound 1.2e+03 : tensor<?x256xbf16> -> !q.tensor<?x256xf8E4M3FN, per_token, f32>
+    %n = q.quantize %x, %g : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>
     ```
   }];
   let arguments = (ins AnyRankedTensor:$input, Optional<Q_Scalar>:$scale, UnitAttr:$ue8m0, OptionalAttr<F32Attr>:$bound);

@@ -364,7 +364,7 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
     Follows from method x target (B1-B4, B6), before any kernel is chosen: granularity of the weight, its codes (where they are not f8E4M3FN), scale
     dtype, and granularity of the quantised activation (`none`: the activation stays as it is, weight-only), static or dynamic, power-of-two scales or
     not, the largest amax that a scale follows (`bound`, of fbgemm_fp8), and the layout that loading brings the weight into. The activation's
-    codes are i8 beside i8, f8E4M3FN otherwise.
+    codes are i8 beside i8, f4E2M1FN beside NVFP4, f8E4M3FN otherwise. `group<16> static` is NVFP4's: groups below a stored scale (N7).
 
     A static scale goes with `per_tensor` and nothing else (B5), blocks of the weight with blocks of the activation along the same K
     (P3, N6). Wrong: `weight = block<128x128>, … activation = per_token`; `activation = block<1x64>` for it; `activation = per_tensor`
@@ -379,6 +379,7 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
     #q.contract<weight = per_channel, codes = i8, scale = f32, activation = per_token>
     #q.contract<weight = per_channel, scale = f32, activation = per_token bound 1.2e+03>
     #q.contract<weight = block<1x32>, scale = f8E8M0FNU, activation = none, layout = weight_only>
+    #q.contract<weight = group<16>, codes = f4E2M1FN, scale = f8E4M3FN, activation = group<16> static, layout = packed>
     #q.contract<none>
     ```
   }];

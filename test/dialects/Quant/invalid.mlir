@@ -29,7 +29,7 @@ func.func @p3_quantize_codes(%x: tensor<?x256xf8E4M3FN>) {
 // -----
 
 func.func @n1_quantize_to_e5m2(%x: tensor<?x256xbf16>) {
-  // expected-error @+1 {{'q.quantize' op rounds to 'f8E5M2', only f8E4M3FN and i8 are used in compute [N1]}}
+  // expected-error @+1 {{'q.quantize' op rounds to 'f8E5M2', only f8E4M3FN, f4E2M1FN and i8 are used in compute [N1]}}
   %q = q.quantize %x : tensor<?x256xbf16> -> !q.tensor<?x256xf8E5M2, block<1x128>, f32>
   return
 }
