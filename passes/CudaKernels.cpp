@@ -368,9 +368,9 @@ static KernelChoice chooseExperts(model::ExpertsOp op, const Target &target) {
   q::ContractAttr contract = op.getContractAttr();
   if (!product.qInput && product.qWeight && contract &&
       contract.quantizesActivation())
-    product.qInput = q::getActivationType(
-        contract,
-        {ShapedType::kDynamic, *q::getSideSize(input, q::Side::Cols)});
+    product.qInput =
+        q::getActivationType(contract, {ShapedType::kDynamic,
+                                        *q::getSideSize(input, q::Side::Cols)});
   return choose(product, target, "_experts");
 }
 

@@ -47,9 +47,9 @@ std::optional<Size> octet::measure(Type type, int64_t rows) {
   RankedTensorType scale =
       quantized.withShape({rows, quantized.getK()}).getScaleTensorType();
   std::optional<int64_t> count = checkedProduct(scale.getShape());
-  auto scales = align(count ? product({*count, q::getElementBytes(
-                                                   scale.getElementType())})
-                            : count);
+  auto scales = align(
+      count ? product({*count, q::getElementBytes(scale.getElementType())})
+            : count);
   auto bytes = codes && scales ? checkedAdd(*codes, *scales) : std::nullopt;
   return bytes ? std::optional(Size{*bytes, *codes}) : std::nullopt;
 }

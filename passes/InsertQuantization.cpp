@@ -119,9 +119,8 @@ struct InsertQuantization
         if (latent.getCache())
           return;
         latents.emplace_back(latent, decideKvLayout(op, kvCache));
-        refused |=
-            failed(checkCache(op, latents.back().second,
-                              bool(latent.getCacheScale())));
+        refused |= failed(checkCache(op, latents.back().second,
+                                     bool(latent.getCacheScale())));
       } else if (auto indexer = dyn_cast<model::IndexerOp>(op)) {
         if (!indexer.getCache())
           indexers.push_back(indexer);
@@ -210,9 +209,9 @@ private:
       place = &gather.getInputMutable();
     Value input = place->get();
     Value scale = rounding.isStatic ? getInputScale(op)[0].get() : Value();
-    Value &value = rounded[RoundingKey(
-        op->getBlock(), input, rounding.granularity, scale, rounding.ue8m0,
-        rounding.codes, rounding.bound)];
+    Value &value =
+        rounded[RoundingKey(op->getBlock(), input, rounding.granularity, scale,
+                            rounding.ue8m0, rounding.codes, rounding.bound)];
     if (value) {
       ++numShared;
     } else {

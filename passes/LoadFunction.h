@@ -58,8 +58,8 @@ struct LoadStep {
       emit;
   /// Where there are experts the slots have them first, and this makes the
   /// values of one, in a loop over `experts` of them (W5). Its `expert` is the
-  /// checkpoint's number: `firstExpert` of the rank, if not null, is that of the
-  /// slots' first (W3c).
+  /// checkpoint's number: `firstExpert` of the rank, if not null, is that of
+  /// the slots' first (W3c).
   int64_t experts = 0;
   mlir::AffineMap firstExpert = {};
   std::function<llvm::SmallVector<mlir::Value>(

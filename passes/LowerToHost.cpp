@@ -127,7 +127,8 @@ static LogicalResult refuseUnwritten(ModuleOp module) {
       add(gemm);
     else if (auto attention = dyn_cast<kernel::AttentionOp>(op))
       add(attention);
-    else if (auto rows = dyn_cast<kernel::RowwiseOp>(op); rows && target != "cpu")
+    else if (auto rows = dyn_cast<kernel::RowwiseOp>(op);
+             rows && target != "cpu")
       kernels.insert({"cuda.rowwise", rows.getLabel()});
   });
   if (kernels.empty())
@@ -145,9 +146,9 @@ static LogicalResult refuseRanks(ModuleOp module) {
   model::SettingsAttr settings = model::getSettings(module);
   if (!settings)
     return success();
-  for (auto [flag, value] : {std::pair("tp", settings.getTp()),
-                             std::pair("ep", settings.getEp()),
-                             std::pair("dp", settings.getDp())})
+  for (auto [flag, value] :
+       {std::pair("tp", settings.getTp()), std::pair("ep", settings.getEp()),
+        std::pair("dp", settings.getDp())})
     if (value != 1)
       return module.emitError()
              << "--" << flag << " " << value

@@ -62,8 +62,8 @@ std::string nameSlot(StringRef path, StringRef tensor) {
     if (size_t at = name.find(place); at != std::string::npos)
       name.erase(at, place.size());
   // Methods have other names for codes.
-  bool isWeight = tensor == "weight" || tensor == "qweight" ||
-                  tensor == "weight_packed";
+  bool isWeight =
+      tensor == "weight" || tensor == "qweight" || tensor == "weight_packed";
   return isWeight ? name : name + "." + tensor.str();
 }
 
@@ -239,16 +239,16 @@ LogicalResult MaterializeWeights::planAbsorbed(model::WeightOp op,
   slots.push_back(add("w_kc", types.keys));
   slots.push_back(add("w_vc", types.values));
   Location loc = op.getLoc();
-  load.addStep(op, {loc, op.getLayer(), slots,
-                    [plan, loc, types, keepsWhole](OpBuilder &builder,
-                                                   Value index) {
-                      Value whole = emitWeight(builder, loc, plan, index);
-                      SmallVector<Value> values =
-                          emitAbsorbed(builder, loc, types, whole);
-                      if (keepsWhole)
-                        values.insert(values.begin(), whole);
-                      return values;
-                    }});
+  load.addStep(
+      op, {loc, op.getLayer(), slots,
+           [plan, loc, types, keepsWhole](OpBuilder &builder, Value index) {
+             Value whole = emitWeight(builder, loc, plan, index);
+             SmallVector<Value> values =
+                 emitAbsorbed(builder, loc, types, whole);
+             if (keepsWhole)
+               values.insert(values.begin(), whole);
+             return values;
+           }});
   if (keepsWhole)
     return planInputScale(attention, op, attention.getContractAttr());
   return success();
@@ -298,8 +298,9 @@ LogicalResult MaterializeWeights::planKvScales(Operation *op, Value layer) {
   // A path without {l} takes no index (--extract names its layer with one).
   bool layered = path.getValue().contains("{l}");
   load.addStep(op, {loc, layer, slots, [=](OpBuilder &builder, Value index) {
-                      SmallVector<Value> scales = emitKvScales(
-                          builder, loc, path, stored, layered ? index : Value());
+                      SmallVector<Value> scales =
+                          emitKvScales(builder, loc, path, stored,
+                                       layered ? index : Value());
                       if (isLatent)
                         scales.pop_back();
                       return scales;

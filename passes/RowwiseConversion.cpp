@@ -134,9 +134,9 @@ Value RowKernel::broadcast(Value x, int64_t width) {
 Value RowKernel::quantize(Value x, Value scale, bool ue8m0, Type type,
                           FloatAttr bound) {
   auto quantized = cast<q::TensorType>(type);
-  return q::QuantizeOp::create(
-      b, loc, quantized.withShape({1, quantized.getK()}), x, scale, ue8m0,
-      bound);
+  return q::QuantizeOp::create(b, loc,
+                               quantized.withShape({1, quantized.getK()}), x,
+                               scale, ue8m0, bound);
 }
 
 /// Not isRoundedTo: the region has no kernel around it yet.

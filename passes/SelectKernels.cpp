@@ -22,8 +22,8 @@
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/Remarks.h"
 #include "octet/Diagnostics/Diagnostics.h"
-#include "passes/ModulePaths.h"
 #include "passes/KernelTable.h"
+#include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/RowDomain.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -75,9 +75,9 @@ LogicalResult SelectKernels::report(Operation *op, StringRef module,
                                     const KernelChoice &choice) {
   StringRef family = target.isCpu() ? StringRef("the CPU") : target.name;
   if (choice.name.empty()) {
-    InFlightDiagnostic diagnostic =
-        op->emitError() << module << ": no kernel of " << family << " " << does
-                        << " [C11]";
+    InFlightDiagnostic diagnostic = op->emitError()
+                                    << module << ": no kernel of " << family
+                                    << " " << does << " [C11]";
     for (const RejectedKernel &each : choice.rejected)
       diagnostic.attachNote() << each.name << ": " << each.why;
     return failure();

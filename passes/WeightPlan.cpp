@@ -199,10 +199,10 @@ static SmallVector<q::SliceAttr, 2> findSlices(model::WeightOp op,
   Type type = op.getResult().getType();
   // Experts in one tensor; those of their own are loaded by number.
   if (op.getFirstExpert() && !op.getExperts())
-    slices.push_back(q::SliceAttr::get(
-        op.getContext(), q::Side::Experts,
-        *q::getSideSize(type, q::Side::Experts), op.getFirstExpertAttr(),
-        q::Fit::Exact, 0, 0));
+    slices.push_back(q::SliceAttr::get(op.getContext(), q::Side::Experts,
+                                       *q::getSideSize(type, q::Side::Experts),
+                                       op.getFirstExpertAttr(), q::Fit::Exact,
+                                       0, 0));
   if (op.getSlices())
     slices.push_back(cast<q::SliceAttr>((*op.getSlices())[path]));
   return slices;
@@ -228,12 +228,11 @@ static int64_t findWordSide(q::TensorType type, RankedTensorType codes,
     if (type.getLayout() == q::Layout::Awq)
       return first;
     // Blocks of experts have a dimension for their groups.
-    return (alongK ? first : codes.getNumElements() /
-                                 codes.getShape()
-                                     .take_front(type.getRank() - 1)
-                                     .back() /
-                                 (type.getRank() == 3 ? codes.getDimSize(0)
-                                                      : 1)) *
+    return (alongK
+                ? first
+                : codes.getNumElements() /
+                      codes.getShape().take_front(type.getRank() - 1).back() /
+                      (type.getRank() == 3 ? codes.getDimSize(0) : 1)) *
            perWord;
   }
   llvm_unreachable("all sides are above");
@@ -250,9 +249,8 @@ static std::string planWords(StringRef subject, q::StoredAttr stored,
   RankedTensorType codes = stored.getTensor(op.getName());
   for (q::SliceAttr slice : part.slices)
     if (codes)
-      type = cast<q::TensorType>(
-          q::withSideSize(type, slice.getSide(),
-                          findWordSide(type, codes, slice.getSide())));
+      type = cast<q::TensorType>(q::withSideSize(
+          type, slice.getSide(), findWordSide(type, codes, slice.getSide())));
   part.words.emplace();
   part.type = type;
   return findWordTensors(subject, stored, op.getNameAttr(), type, *part.words);
@@ -367,8 +365,9 @@ static Value emitSlices(OpBuilder &builder, Location loc, const PartPlan &part,
                         Value value) {
   if (part.slices.empty())
     return value;
-  auto load =
-      builder.getInsertionBlock()->getParentOp()->getParentOfType<func::FuncOp>();
+  auto load = builder.getInsertionBlock()
+                  ->getParentOp()
+                  ->getParentOfType<func::FuncOp>();
   if (!load)
     load = cast<func::FuncOp>(builder.getInsertionBlock()->getParentOp());
   for (q::SliceAttr slice : part.slices) {
@@ -391,7 +390,8 @@ static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
     headRows = builder.getI64IntegerAttr(part.headRows);
   Value value;
   if (part.words)
-    value = emitWordTensors(builder, loc, *part.words, part.path, index, expert);
+    value =
+        emitWordTensors(builder, loc, *part.words, part.path, index, expert);
   else
     value = q::LoadOp::create(builder, loc, part.type, part.path, index,
                               plan.name, part.scale, part.scaleShape, headRows,
@@ -424,12 +424,11 @@ static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
   }
   if (plan.quantize && !plan.useLargestScale) {
     auto plain = cast<RankedTensorType>(part.type);
-    value = q::QuantizeOp::create(
-        builder, loc,
-        wanted.withShardRows({plain.getDimSize(0)})
-            .withColumns(plain.getDimSize(1)),
-        value,
-        /*scale=*/Value(), /*ue8m0=*/false);
+    value = q::QuantizeOp::create(builder, loc,
+                                  wanted.withShardRows({plain.getDimSize(0)})
+                                      .withColumns(plain.getDimSize(1)),
+                                  value,
+                                  /*scale=*/Value(), /*ue8m0=*/false);
   }
   return plan.quantize ? emitSlices(builder, loc, part, value) : value;
 }
@@ -442,8 +441,9 @@ static Value emitConcat(OpBuilder &builder, Location loc,
   SmallVector<int64_t> rows;
   for (Value value : values) {
     auto type = dyn_cast<q::TensorType>(value.getType());
-    rows.push_back(type ? type.getN()
-                        : cast<RankedTensorType>(value.getType()).getDimSize(0));
+    rows.push_back(type
+                       ? type.getN()
+                       : cast<RankedTensorType>(value.getType()).getDimSize(0));
   }
   Type type = values[0].getType();
   if (auto quantized = dyn_cast<q::TensorType>(type)) {

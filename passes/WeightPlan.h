@@ -54,7 +54,7 @@ struct WeightPlan {
   bool expandScales = false;    ///< W7
   bool useLargestScale = false; ///< W8; W10 with one scale for all shards
   bool tile = false;            ///< B4, C10: in the order of its kernel
-  mlir::Type type;            ///< of the slot
+  mlir::Type type;              ///< of the slot
 };
 
 /// Decides for a weight and the contract of the linear that reads it (null:

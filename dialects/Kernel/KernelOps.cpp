@@ -207,8 +207,8 @@ static LogicalResult verifyReads(Operation *op, StringRef kernel,
   std::optional<q::KvLayout> layout = q::symbolizeKvLayout(*reads);
   StringRef rule = layout == q::KvLayout::FP8Indexer ? "P9" : "P7";
   if (!layout)
-    return op->emitOpError() << "reads '" << *reads
-                             << "', which is no layout of a cache [P7]";
+    return op->emitOpError()
+           << "reads '" << *reads << "', which is no layout of a cache [P7]";
   if (!cache)
     return op->emitOpError() << "reads a cache in " << *reads
                              << ", and has none [" << rule << "]";
@@ -230,8 +230,8 @@ LogicalResult LaunchOp::verify() {
     return failure();
   // What reads rows by expert has them so (B7).
   if (getSource() == "model.experts" && !getInputs().empty()) {
-    auto rows = dyn_cast<model::DispatchedType>(
-        getValueType(getInputs()[0].getType()));
+    auto rows =
+        dyn_cast<model::DispatchedType>(getValueType(getInputs()[0].getType()));
     if (rows && rows.getOrder() != model::Order::Expert)
       return emitOpError() << "input is " << rows << ", rows by "
                            << model::stringifyOrder(rows.getOrder())

@@ -60,17 +60,13 @@ LogicalResult ModelDialect::verifyOperationAttribute(Operation *op,
   return success();
 }
 
-LogicalResult SettingsAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   StringRef target, StringRef numerics,
-                                   Type dtype, int64_t tp, int64_t ep,
-                                   int64_t dp, int64_t maxContext,
-                                   int64_t maxSeqs, int64_t maxStepTokens,
-                                   StringRef activationQuant, StringRef kvCache,
-                                   StringRef quantization, bool, bool, bool,
-                                   StringRef mla, StringRef indexCache,
-                                   int64_t mtp, bool, StringRef mxfp8As,
-                                   StringRef scaleFormat,
-                                   StringRef splitBlocks) {
+LogicalResult SettingsAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, StringRef target,
+    StringRef numerics, Type dtype, int64_t tp, int64_t ep, int64_t dp,
+    int64_t maxContext, int64_t maxSeqs, int64_t maxStepTokens,
+    StringRef activationQuant, StringRef kvCache, StringRef quantization, bool,
+    bool, bool, StringRef mla, StringRef indexCache, int64_t mtp, bool,
+    StringRef mxfp8As, StringRef scaleFormat, StringRef splitBlocks) {
   for (auto [name, value] :
        {std::pair("target", target), std::pair("numerics", numerics)})
     if (value != "cpu" && !value.starts_with("sm_"))

@@ -175,9 +175,8 @@ static FailureOr<RankedTensorType> takeSlice(WeightOp op, size_t path,
   if (!op.getSlices())
     return stored;
   auto slice = cast<q::SliceAttr>((*op.getSlices())[path]);
-  std::string problem =
-      q::describeSlice(op.getResult().getType(),
-                       q::getSideSize(stored, slice.getSide()), slice);
+  std::string problem = q::describeSlice(
+      op.getResult().getType(), q::getSideSize(stored, slice.getSide()), slice);
   if (!problem.empty())
     return op.emitOpError() << "is " << problem;
   return cast<RankedTensorType>(

@@ -148,9 +148,9 @@ LogicalResult ExpertsOp::verify() {
   if (!rowsType)
     return failure();
   auto quantized = dyn_cast<q::TensorType>(rowsType);
-  ArrayRef<int64_t> input =
-      quantized ? quantized.getShape()
-                : cast<RankedTensorType>(rowsType).getShape();
+  ArrayRef<int64_t> input = quantized
+                                ? quantized.getShape()
+                                : cast<RankedTensorType>(rowsType).getShape();
   if (!quantized &&
       failed(verifyRows(*this, "input", cast<RankedTensorType>(rowsType))))
     return failure();
@@ -252,8 +252,8 @@ static LogicalResult verifyKvB(MlaAttentionOp op) {
       return op.emitOpError() << name << " is " << half.getType()
                               << ", expected f32, bf16 or f16: kv_b is "
                                  "dequantised before it is split [W12]";
-    if (failed(verifyMatrix(op, name, half.getType(), {heads, dim, rank},
-                            "W12")))
+    if (failed(
+            verifyMatrix(op, name, half.getType(), {heads, dim, rank}, "W12")))
       return failure();
   }
   return success();

@@ -372,12 +372,11 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "a weight's scales are per_tensor, per_channel, "
                           "block or group, not per_token [W1]";
   if (failed(verifyScaleType(emitError, scale)) ||
-      failed(
-          sharesWords(layout)
-              ? verifyWordContract(emitError, weight, scale, activation,
-                                   isStatic, codes, layout)
-              : verifyContractFormat(emitError, scale, weight, activation,
-                                     isStatic, ue8m0, codes, bound)))
+      failed(sharesWords(layout)
+                 ? verifyWordContract(emitError, weight, scale, activation,
+                                      isStatic, codes, layout)
+                 : verifyContractFormat(emitError, scale, weight, activation,
+                                        isStatic, ue8m0, codes, bound)))
     return failure();
   if (!activation) {
     if (isStatic || ue8m0)

@@ -33,8 +33,7 @@ OpFoldResult PackOp::fold(FoldAdaptor) {
   auto unpack = getData().getDefiningOp<UnpackOp>();
   if (!unpack || getData() != unpack.getData() ||
       getScale() != unpack.getScale() || getZeros() || getGlobal() ||
-      getOrder() ||
-      unpack.getInput().getType() != getType())
+      getOrder() || unpack.getInput().getType() != getType())
     return {};
   return unpack.getInput();
 }

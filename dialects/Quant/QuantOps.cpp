@@ -62,9 +62,9 @@ static LogicalResult verifyPlainSide(Operation *op, StringRef what,
     return op->emitOpError() << what << " is " << plain
                              << ", expected f32, bf16 or f16 elements [P3]";
   if (asMatrix(plain) != SmallVector<int64_t>(quantized.getShape()))
-    return op->emitOpError() << what << " is " << plain
-                             << ", its shape is not that of " << quantized
-                             << " [P3]";
+    return op->emitOpError()
+           << what << " is " << plain << ", its shape is not that of "
+           << quantized << " [P3]";
   return success();
 }
 
@@ -103,8 +103,8 @@ static LogicalResult verifyNvfp4(QuantizeOp op, q::TensorType type) {
     return op.emitOpError() << "scale is " << scale
                             << ", the one above NVFP4's groups is f32 [N7]";
   if (op.getUe8m0() || op.getBoundAttr() || !type.getShards().empty())
-    return op.emitOpError() << "ue8m0, bound and shards do not belong to "
-                            << type << " [N7]";
+    return op.emitOpError()
+           << "ue8m0, bound and shards do not belong to " << type << " [N7]";
   return success();
 }
 
@@ -148,9 +148,10 @@ LogicalResult QuantizeOp::verify() {
   if (FloatAttr bound = getBoundAttr()) {
     if (getScale() ||
         type.getGranularity().getKind() != GranularityKind::PerToken)
-      return emitOpError() << "bound is of dynamic per_token scales, the result "
-                              "is "
-                           << type << " [P3]";
+      return emitOpError()
+             << "bound is of dynamic per_token scales, the result "
+                "is "
+             << type << " [P3]";
     if (!(bound.getValueAsDouble() > 0) || bound.getValue().isInfinity())
       return emitOpError() << "bound is " << bound.getValueAsDouble()
                            << ", expected a positive number [P3]";
@@ -179,9 +180,9 @@ static bool isStoredAs(RankedTensorType stored, RankedTensorType implied) {
   auto isByte = [](Type type) {
     return type.isInteger(8) || isa<Float8E8M0FNUType>(type);
   };
-  bool sameType = stored.getElementType() == implied.getElementType() ||
-                  (isByte(stored.getElementType()) &&
-                   isByte(implied.getElementType()));
+  bool sameType =
+      stored.getElementType() == implied.getElementType() ||
+      (isByte(stored.getElementType()) && isByte(implied.getElementType()));
   bool sameShape =
       stored.getRank() == implied.getRank()
           ? stored.getShape() == implied.getShape()
@@ -229,8 +230,7 @@ LogicalResult PackOp::verify() {
     return emitOpError() << "zeros, global and order belong to codes that "
                             "share words, the result is "
                          << type << " [W1]";
-  return verifyParts(*this, type,
-                     cast<RankedTensorType>(getData().getType()),
+  return verifyParts(*this, type, cast<RankedTensorType>(getData().getType()),
                      cast<RankedTensorType>(getScale().getType()));
 }
 
@@ -511,7 +511,8 @@ LogicalResult RepackOp::verify() {
     return success();
   }
   if (from.getLayout() != Layout::Plain || to.getLayout() == Layout::Plain ||
-      to.isGguf() || to.isPacked() || to.getLayout() == Layout::ColumnMajorScales)
+      to.isGguf() || to.isPacked() ||
+      to.getLayout() == Layout::ColumnMajorScales)
     return emitOpError() << "turns " << from << " into " << to
                          << ", expected a plain weight into the layout of a "
                             "kernel [B4]";

@@ -97,9 +97,8 @@ static SmallVector<int64_t> deriveColumnMajor(ArrayRef<int64_t> shape,
                                               Layout layout) {
   SmallVector<int64_t> scale(shape.drop_back(2));
   int64_t rows = shape[shape.size() - 2];
-  int64_t groups = granularity.isBlock()
-                       ? cdiv(shape.back(), granularity.getBlockK())
-                       : 1;
+  int64_t groups =
+      granularity.isBlock() ? cdiv(shape.back(), granularity.getBlockK()) : 1;
   if (layout == Layout::Ue8m0Packed)
     groups = cdiv(groups, kPerWord);
   if (!ShapedType::isDynamic(rows))
@@ -111,9 +110,8 @@ static SmallVector<int64_t> deriveColumnMajor(ArrayRef<int64_t> shape,
 /// Groups first, as where words lie along K (packed_k, awq).
 static SmallVector<int64_t> deriveTransposed(ArrayRef<int64_t> shape,
                                              GranularityAttr granularity) {
-  int64_t groups = granularity.isGroup()
-                       ? cdiv(shape.back(), granularity.getBlockK())
-                       : 1;
+  int64_t groups =
+      granularity.isGroup() ? cdiv(shape.back(), granularity.getBlockK()) : 1;
   return {groups, shape[shape.size() - 2]};
 }
 
@@ -232,32 +230,38 @@ q::TensorType q::TensorType::getGguf(MLIRContext *context, StringRef name,
 
 q::TensorType q::TensorType::withShape(ArrayRef<int64_t> shape) const {
   return get(getContext(), shape, getElementType(), getGranularity(),
-             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
+             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(),
+             getActOrder());
 }
 q::TensorType q::TensorType::withScaleType(Type scaleType) const {
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             scaleType, getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
+             scaleType, getShards(), getOffset(), getLayout(), getGlobal(),
+             getActOrder());
 }
 q::TensorType
 q::TensorType::withGranularity(GranularityAttr granularity) const {
   return get(getContext(), getShape(), getElementType(), granularity,
-             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
+             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(),
+             getActOrder());
 }
 q::TensorType q::TensorType::withShards(ArrayRef<int64_t> shards) const {
   // A matrix of one shard is an unfused one, and has one spelling.
   if (shards.size() == 1)
     shards = {};
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             getScaleType(), shards, getOffset(), getLayout(), getGlobal(), getActOrder());
+             getScaleType(), shards, getOffset(), getLayout(), getGlobal(),
+             getActOrder());
 }
 
 q::TensorType q::TensorType::withElementType(Type elementType) const {
   return get(getContext(), getShape(), elementType, getGranularity(),
-             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(), getActOrder());
+             getScaleType(), getShards(), getOffset(), getLayout(), getGlobal(),
+             getActOrder());
 }
 q::TensorType q::TensorType::withLayout(Layout layout) const {
   return get(getContext(), getShape(), getElementType(), getGranularity(),
-             getScaleType(), getShards(), getOffset(), layout, getGlobal(), getActOrder());
+             getScaleType(), getShards(), getOffset(), layout, getGlobal(),
+             getActOrder());
 }
 
 // N and its shards change together: neither fits the other alone.
@@ -386,10 +390,9 @@ static LogicalResult verifyGguf(function_ref<InFlightDiagnostic()> emitError,
 }
 
 /// Powers of two are the scales of blocks of E4M3 (N4, N7).
-static LogicalResult verifyExponents(function_ref<InFlightDiagnostic()> emitError,
-                                     Type elementType,
-                                     GranularityAttr granularity,
-                                     Type scaleType) {
+static LogicalResult
+verifyExponents(function_ref<InFlightDiagnostic()> emitError, Type elementType,
+                GranularityAttr granularity, Type scaleType) {
   if (!isa<Float8E8M0FNUType>(scaleType))
     return success();
   if (!granularity.isBlock())
@@ -422,9 +425,9 @@ static LogicalResult verifyLayout(function_ref<InFlightDiagnostic()> emitError,
   case Layout::Tiled:
     return success();
   case Layout::ColumnMajorScales:
-    if (!shards.empty() || !(kind == GranularityKind::PerToken ||
-                             (granularity.isBlock() &&
-                              granularity.getBlockN() == 1)))
+    if (!shards.empty() ||
+        !(kind == GranularityKind::PerToken ||
+          (granularity.isBlock() && granularity.getBlockN() == 1)))
       return say() << "is of an activation, per_token or block<1xK>; this is "
                    << stringifyGranularityKind(kind)
                    << (shards.empty() ? "" : " with shards") << " [P3]";
@@ -476,10 +479,11 @@ q::TensorType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << ", expected an FP8 storage type [W1]";
   if (!words.inWords() &&
       (failed(
-          verifyGroups(emitError, elementType, granularity, offset, layout)) ||
-      failed(verifyExponents(emitError, elementType, granularity, scaleType)) ||
-      failed(verifyLayout(emitError, elementType, granularity, scaleType,
-                          shards, layout))))
+           verifyGroups(emitError, elementType, granularity, offset, layout)) ||
+       failed(
+           verifyExponents(emitError, elementType, granularity, scaleType)) ||
+       failed(verifyLayout(emitError, elementType, granularity, scaleType,
+                           shards, layout))))
     return failure();
   SmallVector<int64_t> dims(shape);
   for (auto [i, dim] : llvm::enumerate(shape)) {
@@ -547,8 +551,8 @@ static ParseResult parseWord(AsmParser &parser, StringRef what,
     return failure();
   std::optional<Enum> named = symbolize(word);
   if (!named || *named == Enum())
-    return parser.emitError(loc) << "unknown " << what << " '" << word
-                                 << "', expected " << expected;
+    return parser.emitError(loc)
+           << "unknown " << what << " '" << word << "', expected " << expected;
   value = *named;
   return success();
 }
@@ -653,7 +657,8 @@ Type octet::q::withExperts(Type type, int64_t experts) {
     return TensorType::get(type.getContext(), shape, quantized.getElementType(),
                            quantized.getGranularity(), quantized.getScaleType(),
                            quantized.getShards(), quantized.getOffset(),
-                           quantized.getLayout(), quantized.getGlobal(), quantized.getActOrder());
+                           quantized.getLayout(), quantized.getGlobal(),
+                           quantized.getActOrder());
   }
   auto plain = cast<RankedTensorType>(type);
   SmallVector<int64_t> shape{experts};

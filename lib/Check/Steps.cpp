@@ -37,12 +37,11 @@ constexpr std::array kRuleSteps = {
     RuleStep{"W3b", 5}, RuleStep{"W3c", 5}, RuleStep{"W4", 5},
     RuleStep{"W5", 5},  RuleStep{"W5b", 5}, RuleStep{"W2", 6},
     RuleStep{"W6", 6},  RuleStep{"P8", 6},  RuleStep{"N4", 6},
-    RuleStep{"W7", 7},
-    RuleStep{"W8", 7},  RuleStep{"W9", 7},  RuleStep{"W10", 7},
-    RuleStep{"W11", 7}, RuleStep{"W12", 7}, RuleStep{"B1", 7},
-    RuleStep{"B2", 7},  RuleStep{"B3", 7},  RuleStep{"B4", 7},
-    RuleStep{"B5", 7},  RuleStep{"B7", 7},  RuleStep{"P7", 7},
-    RuleStep{"N7", 7},  RuleStep{"N8", 7},
+    RuleStep{"W7", 7},  RuleStep{"W8", 7},  RuleStep{"W9", 7},
+    RuleStep{"W10", 7}, RuleStep{"W11", 7}, RuleStep{"W12", 7},
+    RuleStep{"B1", 7},  RuleStep{"B2", 7},  RuleStep{"B3", 7},
+    RuleStep{"B4", 7},  RuleStep{"B5", 7},  RuleStep{"B7", 7},
+    RuleStep{"P7", 7},  RuleStep{"N7", 7},  RuleStep{"N8", 7},
 };
 
 } // namespace

@@ -269,8 +269,7 @@ static int32_t abiPacking(q::Layout layout) {
 }
 
 void octet::host::appendGroups(ConstantFields &fields, q::TensorType type) {
-  bool inGroups =
-      type && (type.isPacked() || type.isTiled() || type.isGguf());
+  bool inGroups = type && (type.isPacked() || type.isTiled() || type.isGguf());
   if (!inGroups) {
     fields.push_back(int64_t(0));
     fields.append(8, int32_t(0));

@@ -230,8 +230,9 @@ std::string LoadLowering::addTensorDesc(StringRef module, Type type,
     blockN = quantized.getGranularity().getBlockN();
     blockK = quantized.getGranularity().getBlockK();
   }
-  ConstantFields fields = {host.addString(module), rows, cols, blockN, blockK,
-                           abiStorage(type), mode, scaleType, headRows};
+  ConstantFields fields = {
+      host.addString(module), rows, cols,      blockN,  blockK,
+      abiStorage(type),       mode, scaleType, headRows};
   appendGroups(fields, quantized);
   return host.addStruct("octet.tensor", fields);
 }
@@ -385,8 +386,8 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
       .Case([&](q::RepackOp repack) -> LogicalResult {
         if (!repack.getType().isTiled())
           return repack.emitError()
-                 << paths.lookup(repack.getInput()) << ": "
-                 << repack.getType() << " is no layout of the CPU [B4]";
+                 << paths.lookup(repack.getInput()) << ": " << repack.getType()
+                 << " is no layout of the CPU [B4]";
         return callGrouped(repack, offsetof(octet_runtime, tile_weight),
                            repack.getInput().getType()),
                success();

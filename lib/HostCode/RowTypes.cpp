@@ -266,14 +266,13 @@ Value RowTypes::encodeE4M3(Value floats) {
 Value RowTypes::encodeInt8(Value floats) {
   int64_t lanes = lanesOf(floats);
   Value bounded = arith::MinNumFOp::create(
-      b,
-      arith::MaxNumFOp::create(b, floats, constant(-kInt8Max, lanes)),
+      b, arith::MaxNumFOp::create(b, floats, constant(-kInt8Max, lanes)),
       constant(kInt8Max, lanes));
   Value isNan =
       arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, floats, floats);
   bounded = arith::SelectOp::create(b, isNan, constant(0.0f, lanes), bounded);
-  Value whole = arith::FPToSIOp::create(
-      b, type(b.getI32Type(), lanes), math::RoundEvenOp::create(b, bounded));
+  Value whole = arith::FPToSIOp::create(b, type(b.getI32Type(), lanes),
+                                        math::RoundEvenOp::create(b, bounded));
   return arith::TruncIOp::create(b, type(b.getI8Type(), lanes), whole);
 }
 

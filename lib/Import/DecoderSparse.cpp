@@ -88,10 +88,9 @@ Value DecoderBuilder::latentAttention(Value input, const LayerFacts &facts,
   Value mixed = model::MlaAttentionOp::create(
       builder, here, rows(latent.heads * latent.valueDim), q, compressed, key,
       /*cache=*/Value(), /*cache_scale=*/Value(), ValueRange{matrix},
-      /*input_scale=*/Value(),
-      config.indexer ? selected : Value(), batch, layer, integer(latent.heads),
-      integer(latent.nopeDim), integer(latent.ropeDim),
-      integer(latent.valueDim), integer(latent.kvRank),
+      /*input_scale=*/Value(), config.indexer ? selected : Value(), batch,
+      layer, integer(latent.heads), integer(latent.nopeDim),
+      integer(latent.ropeDim), integer(latent.valueDim), integer(latent.kvRank),
       real(config.attentionScale), text(path), /*method=*/q::MethodAttr(),
       /*contract=*/q::ContractAttr(), scales);
   return linear(mixed, facts.get("self_attn.o_proj"));

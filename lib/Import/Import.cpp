@@ -233,8 +233,8 @@ Status Importer::chooseSettings() {
       options.activationQuant, options.kvCache, getQuantization(),
       options.unfuseMixed, options.requantMax,
       options.batchInvariant.value_or(target.isCpu()), options.mla,
-      options.indexCache, options.mtp, options.indexBroadcast,
-      options.mxfp8As, options.scaleFormat, options.splitBlocks);
+      options.indexCache, options.mtp, options.indexBroadcast, options.mxfp8As,
+      options.scaleFormat, options.splitBlocks);
   return Status::success();
 }
 
@@ -359,10 +359,9 @@ Status Importer::addInfo(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 
 Status Importer::buildModel(ModuleOp module) {
-  OCTET_TRY_ASSIGN(
-      ModelFacts facts,
-      readModelFacts(decoder, list, quant ? &*quant : nullptr, inventory,
-                     options.mtp));
+  OCTET_TRY_ASSIGN(ModelFacts facts,
+                   readModelFacts(decoder, list, quant ? &*quant : nullptr,
+                                  inventory, options.mtp));
   OCTET_TRY(inventory.takeProblems());
   buildDecoder(module, decoder, decoderOptions, facts);
   reportTensors();

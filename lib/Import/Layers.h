@@ -76,7 +76,7 @@ struct DraftFacts {
 struct ModelFacts {
   std::vector<LayerFacts> kinds; ///< of the first layer of each kind
   std::vector<DraftFacts> drafts;
-  std::vector<KindRun> runs;     ///< in the order of the layers
+  std::vector<KindRun> runs; ///< in the order of the layers
   std::optional<StoredTensor> embedding, norm;
   std::string embeddingFile, normFile;
   StoredModule lmHead; ///< module `lm_head`, or `model.embed_tokens` if tied

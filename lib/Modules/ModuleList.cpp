@@ -355,14 +355,13 @@ Status octet::checkDrafts(const ModuleList &list, int64_t drafts) {
   if (drafts <= list.draftLayers)
     return Status::success();
   std::string count = std::to_string(list.draftLayers);
-  return inputError("--mtp " + std::to_string(drafts),
-                    "config.json has " + count +
-                        (list.draftLayers == 1 ? " draft layer"
-                                               : " draft layers") +
-                        " (num_nextn_predict_layers); " +
-                        (list.draftLayers == 0 ? "0 works"
-                                               : "0 to " + count + " work"),
-                    "W14");
+  return inputError(
+      "--mtp " + std::to_string(drafts),
+      "config.json has " + count +
+          (list.draftLayers == 1 ? " draft layer" : " draft layers") +
+          " (num_nextn_predict_layers); " +
+          (list.draftLayers == 0 ? "0 works" : "0 to " + count + " work"),
+      "W14");
 }
 
 //===----------------------------------------------------------------------===//

@@ -134,7 +134,7 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
   bool collapses = query.requantMax || takesLargestScale(numerics);
   if (perTensor && query.fused && (!collapses || !isFloat8Rows))
     contract.weight = Granularity::perChannel(); // after W7 (B3)
-  if (method.whileLoading && query.requantMax) // W10
+  if (method.whileLoading && query.requantMax)   // W10
     contract.weight = Granularity::perTensor();
   bool exponents = wantsExponents(method.weight, numerics, query);
   if (exponents)

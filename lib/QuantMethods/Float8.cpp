@@ -121,9 +121,8 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
   auto found = plain != end ? plain : block;
   if (found == end)
     return inputError(facts.module,
-                      "no '" + std::string(usual) +
-                          "' for its " + type + " weight; expected " +
-                          describeExpected(scheme, n, k),
+                      "no '" + std::string(usual) + "' for its " + type +
+                          " weight; expected " + describeExpected(scheme, n, k),
                       "W6");
 
   const StoredTensor &scale = found->second;
@@ -143,11 +142,11 @@ static Status findWeightScale(ResolvedModule &result, std::string_view method,
       status.note("the config has no weight_block_size");
     return status;
   } else {
-    Status status = inputError(facts.module,
-                               "no '" + std::string(usual) +
-                                   "' for its " + type + " weight; expected " +
-                                   describeExpected(scheme, n, k),
-                               "W6");
+    Status status =
+        inputError(facts.module,
+                   "no '" + std::string(usual) + "' for its " + type +
+                       " weight; expected " + describeExpected(scheme, n, k),
+                   "W6");
     std::string shape = scale.describe();
     status.note(
         (facts.file.empty() ? std::string() : escapePath(facts.file) + ": ") +

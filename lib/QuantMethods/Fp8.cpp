@@ -48,9 +48,8 @@ static Status readFormatWord(Fields &fields) {
   if (!word)
     return Status::success();
   // The headers say which it is; loading makes e4m3 of the others (N8).
-  for (std::string_view known :
-       {"e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2", "float8_e4m3fnuz",
-        "float8_e5m2fnuz"})
+  for (std::string_view known : {"e4m3", "float8_e4m3fn", "e5m2", "float8_e5m2",
+                                 "float8_e4m3fnuz", "float8_e5m2fnuz"})
     if (*word == known)
       return Status::success();
   return fields.error(

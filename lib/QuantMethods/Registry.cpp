@@ -292,7 +292,8 @@ static std::string describeRuns(const Target &target) {
   if (names.empty())
     return "no method runs there";
   return joinNames(names) + (names.size() == 1 ? " runs there" : " run there") +
-         (target.lacksFp8Products() ? ", FP8 with weights widened to BF16" : "");
+         (target.lacksFp8Products() ? ", FP8 with weights widened to BF16"
+                                    : "");
 }
 
 Status octet::checkMethodTarget(std::string_view method, const Target &target,

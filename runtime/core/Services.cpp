@@ -354,8 +354,8 @@ static int32_t quantizeWeightOf(octet_ctx *ctx, const octet_tensor_desc *desc,
   for (int64_t i = 0; i < in->num_parts; ++i) {
     octet_part &part = result.parts[i];
     auto *q = static_cast<uint8_t *>(c.allocate(part.rows * desc->cols));
-    auto *scales = channel ? static_cast<float *>(c.allocate(
-                                 part.rows * int64_t(sizeof(float))))
+    auto *scales = channel ? static_cast<float *>(
+                                 c.allocate(part.rows * int64_t(sizeof(float))))
                            : whole;
     if (!q || !scales)
       return 1;

@@ -35,9 +35,7 @@ namespace octet::test {
 inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 inline size_t bytesOf(int32_t type) {
-  return type == OCTET_F32                         ? 4
-         : type == OCTET_E4M3 || type == OCTET_I8 ? 1
-                                                  : 2;
+  return type == OCTET_F32 ? 4 : type == OCTET_E4M3 || type == OCTET_I8 ? 1 : 2;
 }
 
 inline const char *nameOf(int32_t type) {

@@ -145,9 +145,8 @@ TEST(Requantize, N8_E5M2AtItsOwnGranularity) {
       const int64_t i = r * shape.k + c, block = r / 3 * 8 + c / 4;
       const float was = decodeFloat8(Float8::E5M2, codes[i]) * scale[block];
       const float is = decodeE4M3(out[i]) * outScale[block];
-      EXPECT_LE(std::fabs(is - was),
-                std::fmax(0x1.01p-4f * std::fabs(was),
-                          0x1.01p-10f * outScale[block]))
+      EXPECT_LE(std::fabs(is - was), std::fmax(0x1.01p-4f * std::fabs(was),
+                                               0x1.01p-10f * outScale[block]))
           << "row " << r << " column " << c;
     }
 }

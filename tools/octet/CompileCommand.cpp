@@ -50,10 +50,10 @@ Status checkNames(const std::string &target, const std::string &numerics,
   std::string names;
   for (std::string_view name : known)
     names += (names.empty() ? "" : ", ") + quoteName(name);
-  Status unknown = usageError("--quantization " + escapeName(quantization),
-                              "no method is called " + quoteName(method) +
-                                  "; valid for target " + chosen.name +
-                                  " are " + names);
+  Status unknown =
+      usageError("--quantization " + escapeName(quantization),
+                 "no method is called " + quoteName(method) +
+                     "; valid for target " + chosen.name + " are " + names);
   ErrorInfo error = unknown.takeInfo();
   error.rule = "C2";
   return error;

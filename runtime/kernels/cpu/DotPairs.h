@@ -208,8 +208,8 @@ OCTET_INLINE void dotTilePairs(const VI *x, const Rows &w, int64_t first, int64_
             for (int s = 2 * h; s < 2 * h + 2; ++s)
 #pragma GCC unroll 8
               for (int i = 0; i < MR; ++i)
-                part[i][j] = DotFamily::multiplyAdd(
-                    part[i][j], halfOfX(xc + i * DotFamily::kSteps, s), ws[s]);
+                part[i][j] = DotFamily::multiplyAdd(part[i][j],
+                                                    halfOfX(xc + i * DotFamily::kSteps, s), ws[s]);
             promotePair(2 * c + h, j);
           }
         }

@@ -105,7 +105,8 @@ static void directUnit(const Problem &problem, const VI *x, int64_t m0, const Pa
 
   if constexpr (kBlocked) {
     float *table = static_cast<float *>(ThreadPool::threadScratch().get(
-        static_cast<size_t>(countScaleRows(problem, panel) * map.tableBlocks * MR) * sizeof(float)));
+        static_cast<size_t>(countScaleRows(problem, panel) * map.tableBlocks * MR) *
+        sizeof(float)));
     buildScaleTables(problem, panel, m0, MR, MR, table, rowScales);
   }
   const W *data = static_cast<const W *>(panel.part->data) + panel.row * k;

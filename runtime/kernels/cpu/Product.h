@@ -117,8 +117,9 @@ OCTET_INLINE float wScaleAt(const Problem &problem, const octet_part &part, int6
 
 /// Fills rowScales[j] for the rows of a panel: tables of sx * sw, [block][rows of x, padded to
 /// `stride`], one for each scale row that the panel touches.
-static inline void buildScaleTables(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
-                             int64_t stride, float *table, const float **rowScales) {
+static inline void buildScaleTables(const Problem &problem, const Panel &panel, int64_t m0,
+                                    int64_t rows, int64_t stride, float *table,
+                                    const float **rowScales) {
   const int64_t blocks = problem.map.scaleBlocks;
   const bool isExponentRow = stride == 1 && problem.desc.w_scale_type == OCTET_E8M0 &&
                              problem.desc.w_scale_mode == OCTET_SCALE_BLOCK &&
@@ -194,8 +195,8 @@ struct Finish {
 
 /// For sums [columns of the panel][ld rows], in squares of 16; reads 16 rows even of the last
 /// square.
-static inline void finishColumns(const Problem &problem, const Panel &panel, int64_t m0, int64_t rows,
-                          const float *sums, int64_t ld) {
+static inline void finishColumns(const Problem &problem, const Panel &panel, int64_t m0,
+                                 int64_t rows, const float *sums, int64_t ld) {
   Finish finish(problem, panel);
   for (int64_t j = 0; j < panel.rows; j += 16) {
     finish.start(j);
