@@ -55,17 +55,24 @@ static LogicalResult verifySlot(q::SlotOp slot, ArrayRef<q::StoreOp> stores) {
       runs.back().end = run.end;
     }
   }
-  SmallVector<int64_t> used(slot.getUsed().value_or(ArrayRef<int64_t>()));
-  if (!slot.getUsed())
-    llvm::append_range(used, llvm::seq<int64_t>(0, int64_t(slot.getCount())));
+  auto isMissing = [&](int64_t index) -> LogicalResult {
+    return slot.emitError()
+           << nameInstance(slot, index) << " is filled by no q.store of @"
+           << kLoadFunction << "; expected one for each weight [W6]";
+  };
+  const std::optional<ArrayRef<int64_t>> used = slot.getUsed();
+  if (!used) {
+    // All of them, however many a file may say there are.
+    const int64_t first =
+        runs.empty() || runs.front().begin > 0 ? 0 : runs.front().end;
+    return first < int64_t(slot.getCount()) ? isMissing(first) : success();
+  }
   const LayerRun *run = runs.begin();
-  for (int64_t index : used) {
+  for (int64_t index : *used) {
     while (run != runs.end() && run->end <= index)
       ++run;
     if (run == runs.end() || index < run->begin)
-      return slot.emitError()
-             << nameInstance(slot, index) << " is filled by no q.store of @"
-             << kLoadFunction << "; expected one for each weight [W6]";
+      return isMissing(index);
   }
   return success();
 }
