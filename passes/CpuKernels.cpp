@@ -126,6 +126,16 @@ static std::string rejectBlocks(const Product &p, bool isMx) {
   return "";
 }
 
+/// One scale of the input for all of K (N6b).
+static std::string rejectGroups(const Product &p, GranularityKind weight) {
+  std::string why = rejectQuantized(p, weight);
+  if (why.empty() && p.qInput.getGranularity().isBlock())
+    why = "it reads an input with one scale a token or one in all, this one "
+          "is " +
+          str(p.input);
+  return why;
+}
+
 /// INT8 on both sides, exact (N6b).
 static std::string rejectInt8(const Product &p) {
   std::string why = rejectCommon(p, /*isInt8=*/true);
@@ -158,22 +168,12 @@ static const GemmKernel kGemmKernels[] = {
     {Codes::Fp8, "cpu.fp8_block_gemm", "B1",
      [](const Product &p) { return rejectBlocks(p, /*isMx=*/false); }},
     {Codes::Fp8, "cpu.fp8_channel_gemm", "B3",
-     [](const Product &p) -> std::string {
-       std::string why = rejectQuantized(p, GranularityKind::PerChannel);
-       if (why.empty() && p.qInput.getGranularity().isBlock())
-         why = "it reads an input with one scale a token or one in all, this "
-               "one is " +
-               str(p.input);
-       return why;
+     [](const Product &p) {
+       return rejectGroups(p, GranularityKind::PerChannel);
      }},
     {Codes::Fp8, "cpu.fp8_tensor_gemm", "B3",
-     [](const Product &p) -> std::string {
-       std::string why = rejectQuantized(p, GranularityKind::PerTensor);
-       if (why.empty() && p.qInput.getGranularity().isBlock())
-         why = "it reads an input with one scale a token or one in all, this "
-               "one is " +
-               str(p.input);
-       return why;
+     [](const Product &p) {
+       return rejectGroups(p, GranularityKind::PerTensor);
      }},
     {Codes::Gguf, "cpu.gguf_gemm", "B4",
      [](const Product &p) -> std::string {

@@ -278,34 +278,6 @@ q::TensorType q::TensorType::withColumns(int64_t k) const {
   return withShape(shape);
 }
 
-/// A side in `ways` parts, or nothing if one would cut a block (W3).
-static std::optional<int64_t> splitSide(int64_t side, int64_t ways,
-                                        int64_t block) {
-  if (ways < 1 || side % ways != 0)
-    return std::nullopt;
-  if (ways > 1 && (side / ways) % std::max<int64_t>(block, 1) != 0)
-    return std::nullopt;
-  return side / ways;
-}
-
-q::TensorType q::TensorType::getLocalRows(int64_t ways) const {
-  SmallVector<int64_t> rows;
-  for (int64_t shard : getShardRows()) {
-    std::optional<int64_t> part =
-        splitSide(shard, ways, getGranularity().getBlockN());
-    if (!part)
-      return {};
-    rows.push_back(*part);
-  }
-  return withShardRows(rows);
-}
-
-q::TensorType q::TensorType::getLocalColumns(int64_t ways) const {
-  std::optional<int64_t> part =
-      splitSide(getK(), ways, getGranularity().getBlockK());
-  return part ? withColumns(*part) : TensorType();
-}
-
 /// The shards are positive and add up to N (W5b).
 static LogicalResult verifyShards(function_ref<InFlightDiagnostic()> emitError,
                                   int64_t n, GranularityAttr granularity,

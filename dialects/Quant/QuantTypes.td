@@ -248,10 +248,6 @@ def Q_TensorType : Q_Type<"Tensor", "tensor"> {
     TensorType withShardRows(::llvm::ArrayRef<int64_t> rows) const;
     /// The same matrix with `k` columns.
     TensorType withColumns(int64_t k) const;
-    /// The part of one of `ways` ranks that split the rows of every shard, or K.
-    /// Null unless each part is whole blocks (W3).
-    TensorType getLocalRows(int64_t ways) const;
-    TensorType getLocalColumns(int64_t ways) const;
   }];
 }
 

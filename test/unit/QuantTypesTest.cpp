@@ -163,24 +163,16 @@ TEST_F(QuantTypesTest, KvCacheBytes) {
   EXPECT_TRUE(isa<Float8E4M3FNType>(kv(q::KvLayout::FP8E4M3).getElementType()));
 }
 
-// What one rank holds of a weight, shard by shard (W3, W5b): whole blocks, or
-// none.
-TEST_F(QuantTypesTest, W3_LocalParts) {
+// Other sides of a matrix keep its granularity; one shard is not fused (W5b).
+TEST_F(QuantTypesTest, W5b_OtherSides) {
   auto type = q::TensorType::get(
       &context, {640, 512}, Float8E4M3FNType::get(&context), block(128, 128),
       builder.getF32Type(), {384, 256}, q::Offset::None, q::Layout::Plain);
-  q::TensorType half = type.getLocalColumns(2);
-  ASSERT_TRUE(half);
-  EXPECT_EQ(half.getK(), 256);
-  EXPECT_EQ(half.getScaleShape(), (SmallVector<int64_t>{5, 2}));
-  EXPECT_FALSE(type.getLocalColumns(8)); // 64 columns cut a block
-  EXPECT_FALSE(type.getLocalColumns(3));
-  EXPECT_FALSE(type.getLocalRows(2)); // 192 rows of the first shard cut one
-  EXPECT_EQ(type.getLocalRows(1), type);
-  q::TensorType even = type.withShardRows({512, 256});
-  ASSERT_TRUE(even.getLocalRows(2));
-  EXPECT_EQ(even.getLocalRows(2).getShards(), (ArrayRef<int64_t>{256, 128}));
-  EXPECT_EQ(even.withShardRows({100}).getShards().size(), 0u);
+  EXPECT_EQ(type.withColumns(256).getScaleShape(),
+            (SmallVector<int64_t>{5, 2}));
+  EXPECT_EQ(type.withShardRows({256, 128}).getShards(),
+            (ArrayRef<int64_t>{256, 128}));
+  EXPECT_EQ(type.withShardRows({100}).getShards().size(), 0u);
 }
 
 // Scales and bytes of the 8-bit formats and of kernels' layouts (N7, W1).
