@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define OCTET_ABI_VERSION 3
+#define OCTET_ABI_VERSION 4
 
 /* Rows of the KV cache come in pages of this many tokens. */
 #define OCTET_PAGE 64
@@ -211,6 +211,106 @@ typedef struct octet_grouped {
   const octet_weight *order;  /* I32 [K]: the group of each column */
 } octet_grouped;
 
+/* --- CUDA programs ---
+
+   Everything below is constant data of the program: the runtime builds nothing
+   but tensor maps and knows no kernel by name. Addresses are of the device. */
+
+/* What one parameter of a kernel is made of. */
+enum octet_param_kind {
+  OCTET_PARAM_ADDRESS = 0,       /* argument `arg` of the launch */
+  OCTET_PARAM_ROWS = 1,          /* int32: the launch's rows */
+  OCTET_PARAM_TENSOR_MAP = 2,    /* a CUtensorMap (128 bytes) over `arg` */
+  OCTET_PARAM_SEQUENCES = 3,     /* const octet_device_sequence * */
+  OCTET_PARAM_NUM_SEQUENCES = 4, /* int32 */
+  OCTET_PARAM_PAGES = 5,         /* const int32_t *, of all sequences */
+  OCTET_PARAM_WORKSPACE = 6,     /* octet_kernel::workspace_bytes, zero when
+                                    first used; a kernel leaves counters zero */
+};
+typedef struct octet_param {
+  int32_t kind;
+  int32_t arg;
+  /* The map: a row-major matrix [rows, cols] of `type`; what lies outside of it
+     reads as zeros. */
+  int32_t type;        /* octet_dtype */
+  int32_t swizzle;     /* bytes: 0, 32, 64 or 128 */
+  int64_t rows;        /* -1: the launch's rows */
+  int64_t cols;        /* the same */
+  int64_t pitch_bytes; /* 0: cols, rounded up to 16 bytes */
+  int32_t box_rows;
+  int32_t box_cols;
+} octet_param;
+
+/* times * (fixed + cdiv(rows, per_rows) + per_sequence * sequences); per_rows 0:
+   rows do not count. */
+typedef struct octet_grid {
+  int32_t times;
+  int32_t fixed;
+  int32_t per_rows;
+  int32_t per_sequence;
+} octet_grid;
+
+enum octet_kernel_flags {
+  OCTET_KERNEL_OVERLAPS = 1, /* may start before the one before it has ended
+                                (programmatic dependent launch) */
+};
+
+typedef struct octet_kernel {
+  const char *entry; /* extern "C" function in its image */
+  const char *label; /* for profiles: "fp8_block m16n64k128_split2" */
+  int32_t image;     /* row of octet_program.images */
+  int32_t threads;
+  int32_t shared_bytes; /* dynamic */
+  int32_t cluster;      /* CTAs along x; 1: none */
+  int32_t per_sm;       /* > 0: as many CTAs a multiprocessor in all, along x,
+                           but no more than the grid has, which is flattened */
+  int32_t flags;        /* octet_kernel_flags */
+  octet_grid grid[3];
+  int64_t num_params;
+  const octet_param *params;
+  int64_t workspace_bytes;
+} octet_kernel;
+
+typedef struct octet_variant {
+  int64_t max_rows; /* serves up to so many rows; -1: any */
+  int64_t num_kernels;
+  const octet_kernel *kernels; /* one after the other */
+} octet_variant;
+
+/* One operator. */
+typedef struct octet_launch {
+  const char *module; /* module path pattern, for profiles and errors */
+  const char *label;
+  int32_t by_longest; /* variants are chosen by the most rows that a sequence has
+                         in this step, not by all rows */
+  int32_t reserved;
+  int64_t num_variants;
+  const octet_variant *variants;
+  /* Of memory and arithmetic, for profiles. */
+  int64_t bytes;     /* however many rows: weights and scales */
+  int64_t row_bytes; /* and for each row */
+  int64_t row_flops;
+} octet_launch;
+
+/* One source compiled for the program's target. */
+typedef struct octet_image {
+  const char *name;
+  const void *cubin;
+  int64_t cubin_bytes;
+  const char *ptx; /* for newer devices; empty where the target has a suffix */
+  int64_t ptx_bytes;
+  const char *source;
+  int64_t source_bytes;
+} octet_image;
+
+/* octet_sequence as kernels read it. */
+typedef struct octet_device_sequence {
+  int32_t first_row;
+  int32_t num_rows;
+  int32_t context;
+  int32_t first_page; /* of the pages of all sequences */
+} octet_device_sequence;
+
 typedef struct octet_ctx octet_ctx;
 
 /* Row code made by the compiler: rows [begin, end). */
@@ -293,6 +393,13 @@ typedef struct octet_runtime {
   /* The same numbers in tiles (B4, C10); `in` has been checked. */
   int32_t (*tile_weight)(octet_ctx *ctx, const octet_tensor_desc *desc,
                          const octet_grouped *in, octet_weight *out);
+
+  /* --- step of a CUDA program --- */
+
+  /* Puts the kernels of the variant that serves `rows` on the stream. */
+  void (*launch)(octet_ctx *ctx, const octet_launch *desc,
+                 const octet_batch *batch, int64_t rows,
+                 const void *const *args);
 } octet_runtime;
 
 /* SIMD levels of the CPU target, ascending. */
@@ -304,7 +411,9 @@ enum octet_level {
 };
 #define OCTET_NUM_LEVELS 4
 
-/* What a program sees of a loaded model. The runtime's own state follows. */
+/* What a program sees of a loaded model. The runtime's own state follows. In a
+   CUDA program arena, kv and the data of weights and batch are addresses of the
+   device. */
 struct octet_ctx {
   const octet_runtime *runtime;
   uint8_t *arena;           /* arena_bytes, 64-byte aligned */
@@ -323,6 +432,8 @@ typedef struct octet_program {
   int64_t num_weights;
   int32_t (*load)(octet_ctx *ctx, int64_t rank);
   int32_t (*step)(octet_ctx *ctx, const octet_batch *batch);
+  int64_t num_images; /* 0: a CPU program */
+  const octet_image *images;
 } octet_program_t;
 
 #ifdef __cplusplus

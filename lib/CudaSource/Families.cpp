@@ -1,0 +1,84 @@
+//===- Families.cpp - Which template makes which operator -----------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "octet/CudaSource/Families.h"
+#include <iterator>
+
+using namespace octet;
+using namespace octet::cuda;
+
+Param Param::address(int arg) {
+  Param param;
+  param.kind = OCTET_PARAM_ADDRESS;
+  param.arg = arg;
+  return param;
+}
+
+static Param ofKind(int32_t kind) {
+  Param param;
+  param.kind = kind;
+  return param;
+}
+
+Param Param::rowCount() { return ofKind(OCTET_PARAM_ROWS); }
+Param Param::sequences() { return ofKind(OCTET_PARAM_SEQUENCES); }
+Param Param::numSequences() { return ofKind(OCTET_PARAM_NUM_SEQUENCES); }
+Param Param::pages() { return ofKind(OCTET_PARAM_PAGES); }
+Param Param::workspace() { return ofKind(OCTET_PARAM_WORKSPACE); }
+
+namespace {
+template <typename Family> struct Row {
+  std::string_view kernel;
+  Family make;
+};
+} // namespace
+
+// Each family declares its function in a header of its own folder and has a
+// line here.
+static const Row<GemmFamily> kGemmFamilies[] = {
+    {"", nullptr},
+};
+
+static const Row<AttentionFamily> kAttentionFamilies[] = {
+    {"", nullptr},
+};
+
+template <typename Family, size_t N>
+static Family find(const Row<Family> (&rows)[N], std::string_view kernel) {
+  for (const Row<Family> &row : rows)
+    if (row.kernel == kernel)
+      return row.make;
+  return nullptr;
+}
+
+GemmFamily octet::cuda::findGemmFamily(std::string_view kernel) {
+  return find(kGemmFamilies, kernel);
+}
+
+AttentionFamily octet::cuda::findAttentionFamily(std::string_view kernel) {
+  return find(kAttentionFamilies, kernel);
+}
+
+std::string_view octet::cuda::typeName(int32_t type) {
+  switch (type) {
+  case OCTET_F32:
+    return "f32";
+  case OCTET_BF16:
+    return "bf16";
+  case OCTET_F16:
+    return "f16";
+  case OCTET_E4M3:
+    return "e4m3";
+  case OCTET_E8M0:
+    return "e8m0";
+  case OCTET_I8:
+    return "i8";
+  default:
+    return "?";
+  }
+}
