@@ -394,7 +394,13 @@ typedef struct octet_runtime {
   int32_t (*tile_weight)(octet_ctx *ctx, const octet_tensor_desc *desc,
                          const octet_grouped *in, octet_weight *out);
 
-  /* --- step of a CUDA program --- */
+  /* --- CUDA programs --- */
+
+  /* Copies a weight that is complete into memory of the device: one part, its
+     shards' data one after the other and so their scales (W5b), each at a
+     256-byte boundary. What load made of it on the host may go after that. */
+  int32_t (*upload)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                    const octet_weight *in, octet_weight *out);
 
   /* Puts the kernels of the variant that serves `rows` on the stream. */
   void (*launch)(octet_ctx *ctx, const octet_launch *desc,
