@@ -37,6 +37,20 @@ OCTET_DEVICE void ldmatrix2(u32 &x0, u32 &x1, u32 address) {
                : "memory");
 }
 
+/// Four, each transposed: lane l gets elements (2t, g) and (2t + 1, g) of the stored matrices.
+OCTET_DEVICE void ldmatrix4Transposed(u32 (&x)[4], u32 address) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+               : "r"(address)
+               : "memory");
+}
+/// Transposes an 8x8 matrix of 16-bit elements, of which lane l holds (g, 2t) and (g, 2t + 1).
+OCTET_DEVICE u32 transposeMatrix(u32 x) {
+  u32 y;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+  return y;
+}
+
 /// d += a b of elements T, summed in FP32.
 template <class T>
 OCTET_DEVICE void mmaSync(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
