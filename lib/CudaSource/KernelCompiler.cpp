@@ -1,0 +1,91 @@
+//===- KernelCompiler.cpp - Many kernels at once --------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "octet/CudaSource/KernelCompiler.h"
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+using namespace octet;
+using namespace octet::cuda;
+
+/// Calls work(i) for each i below `count` on up to `jobs` threads.
+static void forEach(size_t count, unsigned jobs,
+                    const std::function<void(size_t)> &work) {
+  if (jobs == 0)
+    jobs = std::max(std::thread::hardware_concurrency(), 1u);
+  std::atomic<size_t> next = 0;
+  auto loop = [&] {
+    for (size_t i; (i = next++) < count;)
+      work(i);
+  };
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i < std::min<size_t>(jobs, count); ++i)
+    threads.emplace_back(loop);
+  loop();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+Result<CompiledKernels>
+octet::cuda::compileKernels(std::span<const KernelSource> sources,
+                            std::string_view target,
+                            const CompilerOptions &options) {
+  CompiledKernels result;
+  result.kernels.resize(sources.size());
+  if (sources.empty())
+    return result;
+  // Its version is part of every key.
+  OCTET_TRY_ASSIGN(Nvrtc nvrtc, Nvrtc::open(options.nvrtc));
+  result.version = nvrtc.version();
+
+  CubinCache cache = !options.cached         ? CubinCache("")
+                     : options.cache.empty() ? CubinCache::ofUser()
+                                             : CubinCache(options.cache);
+  std::vector<std::string> keys(sources.size());
+  std::vector<size_t> missing;
+  for (size_t i = 0; i < sources.size(); ++i) {
+    keys[i] = makeKey(sources[i].source, target, nvrtc.version());
+    if (std::optional<CompiledKernel> found = cache.find(keys[i]))
+      result.kernels[i] = std::move(*found);
+    else
+      missing.push_back(i);
+  }
+  result.numCompiled = missing.size();
+  if (missing.empty())
+    return result;
+  if (options.onCompile)
+    options.onCompile(missing.size());
+
+  std::vector<Status> failures(missing.size());
+  std::mutex mutex; // of result.cacheProblem
+  std::atomic<bool> failed = false;
+  forEach(missing.size(), options.jobs, [&](size_t m) {
+    if (failed)
+      return;
+    const size_t i = missing[m];
+    Result<CompiledKernel> made =
+        nvrtc.compile(sources[i].entry, sources[i].source, target);
+    if (!made) {
+      failures[m] = made.takeStatus();
+      failed = true;
+      return;
+    }
+    Status kept =
+        cache.add(keys[i], sources[i].entry, target, nvrtc.version(), *made);
+    result.kernels[i] = made.take();
+    if (kept.ok())
+      return;
+    std::lock_guard lock(mutex);
+    result.cacheProblem = std::move(kept);
+  });
+  for (Status &failure : failures)
+    if (!failure.ok())
+      return std::move(failure);
+  return result;
+}
