@@ -35,6 +35,10 @@ SHAPES = {
     "qwen3-0.6b": dict(arch="qwen3", hidden=1024, intermediate=3072, layers=28,
                        heads=16, kv_heads=8, head_dim=128, vocab=151936,
                        max_position=40960, rope_theta=1000000.0, tied=True),
+    # Qwen3-8B: 15.1 GB; 7.6 GB of its layers and head in FP8
+    "qwen3-8b": dict(arch="qwen3", hidden=4096, intermediate=12288, layers=36,
+                     heads=32, kv_heads=8, head_dim=128, vocab=151936,
+                     max_position=40960, rope_theta=1000000.0),
     # Llama-3.1-8B: 15.0 GB
     "llama-8b": dict(arch="llama", hidden=4096, intermediate=14336, layers=32,
                      heads=32, kv_heads=8, head_dim=128, vocab=128256,
