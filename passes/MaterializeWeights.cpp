@@ -243,8 +243,8 @@ LogicalResult MaterializeWeights::planAbsorbed(model::WeightOp op,
       op, {loc, op.getLayer(), slots,
            [plan, loc, types, keepsWhole](OpBuilder &builder, Value index) {
              Value whole = emitWeight(builder, loc, plan, index);
-             SmallVector<Value> values =
-                 emitAbsorbed(builder, loc, types, whole);
+             SmallVector<Value> values = emitAbsorbed(
+                 builder, loc, types, whole, getRankArgument(builder));
              if (keepsWhole)
                values.insert(values.begin(), whole);
              return values;

@@ -32,6 +32,7 @@ struct AbsorbedTypes {
   mlir::RankedTensorType matrix; ///< [heads * (nope + value), rank], plain
   mlir::RankedTensorType keys;   ///< w_kc [heads, nope, rank]
   mlir::RankedTensorType values; ///< w_vc [heads, value, rank]
+  q::SliceAttr rows;             ///< of a padded matrix (W3), else null
 };
 
 /// \param weight  kv_b_proj as it is loaded. A plain one keeps its dtype, codes
@@ -39,14 +40,15 @@ struct AbsorbedTypes {
 AbsorbedTypes getAbsorbedTypes(model::MlaAttentionOp op, mlir::Type weight);
 
 /// Dequantises the whole matrix, so that each row meets the scale of its block,
-/// then takes the heads apart. \returns w_kc and w_vc.
-llvm::SmallVector<mlir::Value> emitAbsorbed(mlir::OpBuilder &builder,
-                                            mlir::Location loc,
-                                            const AbsorbedTypes &types,
-                                            mlir::Value weight);
+/// drops the rows that padding added to a rank's (W3), then takes the heads
+/// apart. \returns w_kc and w_vc.
+/// \param rank  the load function's.
+llvm::SmallVector<mlir::Value>
+emitAbsorbed(mlir::OpBuilder &builder, mlir::Location loc,
+             const AbsorbedTypes &types, mlir::Value weight, mlir::Value rank);
 
 /// Makes the attention read w_kc and w_vc, or kv_b_proj and both. Without
-/// kv_b_proj nothing of it is quantised, and the contract says so.
+/// kv_b_proj nothing of it is quantised or padded, and the contract says so.
 void useMatrices(model::MlaAttentionOp op,
                  llvm::ArrayRef<mlir::Value> matrices);
 

@@ -75,8 +75,8 @@ private:
   void checkExperts(model::ExpertsOp op);
   void checkWeight(Operation *op, Value weight);
   void checkMatrix(Operation *op, Value weight);
-  void warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts,
-                     StringRef below = "");
+  void notePadding(Operation *op, ArrayRef<WeightCut> cuts,
+                   StringRef below = "");
   std::vector<SplitDimension> collect(ArrayRef<WeightCut> cuts,
                                       std::vector<SplitDimension> &whole);
 
@@ -86,6 +86,8 @@ private:
   SplitModel model; ///< for what works for all of it
   std::vector<Problem> problems;
   llvm::DenseSet<StringAttr> badAttentions;
+  PaddingNotes paddings;
+  std::vector<Operation *> padded; ///< that of each note
 };
 
 } // namespace
@@ -121,15 +123,22 @@ SplitChecker::collect(ArrayRef<WeightCut> cuts,
 
 /// Each rank loads the whole blocks that it touches, and says so (W3), once
 /// where the shards of a matrix are alike.
-/// \param below  the matrix of an expert.
-void SplitChecker::warnOfPadding(Operation *op, ArrayRef<WeightCut> cuts,
-                                 StringRef below) {
+/// \param below  the matrix of an expert, or that inside an attention.
+void SplitChecker::notePadding(Operation *op, ArrayRef<WeightCut> cuts,
+                               StringRef below) {
+  if (!pad)
+    return;
   SmallVector<std::string> said;
+  int64_t count = 0;
+  for (LayerRun run : findLayers(findLayerOf(op)))
+    count += run.end - run.begin;
   for (const WeightCut &cut : cuts) {
     std::string text = describePadding(cut.dimension, cut.cut.share.parts);
     if (text.empty() || llvm::is_contained(said, text))
       continue;
-    op->emitWarning() << nameModule(op) << below << ": " << text;
+    if (paddings.add(nameModule(op) + below.str(), text,
+                     std::max<int64_t>(count, 1)))
+      padded.push_back(op);
     said.push_back(std::move(text));
   }
 }
@@ -178,8 +187,7 @@ void SplitChecker::checkLinear(model::LinearOp op) {
     return add(op, std::move(problem));
   checkWeight(op, op.getWeight());
   checkWeight(op, op.getBias());
-  if (pad)
-    warnOfPadding(op, cuts);
+  notePadding(op, cuts);
 }
 
 void SplitChecker::checkLatent(model::MlaAttentionOp op) {
@@ -193,10 +201,13 @@ void SplitChecker::checkLatent(model::MlaAttentionOp op) {
   if (!hasSides(op.getKvB()[0]))
     return checkMatrix(op, op.getKvB()[0]);
   WeightCut cut = getKvBCut(op, ranks.tp);
-  model.linears.push_back(cut.dimension);
-  if (problems.size() == before)
-    add(op, describeLatentSplit(cut.dimension, ranks.tp, pad), ".kv_b_proj");
+  std::string problem = describeSplit(collect(cut, model.linears), ranks.tp);
+  if (problems.size() > before)
+    return;
+  if (!problem.empty())
+    return add(op, std::move(problem), ".kv_b_proj");
   checkWeight(op, op.getKvB()[0]);
+  notePadding(op, cut, ".kv_b_proj");
 }
 
 void SplitChecker::checkExperts(model::ExpertsOp op) {
@@ -227,9 +238,8 @@ void SplitChecker::checkExperts(model::ExpertsOp op) {
   checkWeight(op, op.getDown());
   checkWeight(op, op.getGateUpBias());
   checkWeight(op, op.getDownBias());
-  if (pad)
-    for (auto [list, name] : matrices)
-      warnOfPadding(op, list, name);
+  for (auto [list, name] : matrices)
+    notePadding(op, list, name);
 }
 
 void SplitChecker::check(ModuleOp module) {
@@ -261,6 +271,9 @@ LogicalResult SplitChecker::report(ModuleOp module) {
     if (&problem == &problems.back())
       diag.attachNote(module.getLoc()) << describeWholeModel(model, ranks);
   }
+  if (problems.empty())
+    for (auto [op, note] : llvm::zip_equal(padded, paddings.notes))
+      op->emitWarning() << note.subject << ": " << note.getText();
   return success(problems.empty());
 }
 

@@ -220,9 +220,13 @@ void Sharder::rewriteAttention(model::AttentionOp op) {
 
 void Sharder::rewriteLatent(model::MlaAttentionOp op) {
   int64_t heads = op.getHeads() / ranks.tp;
-  if (ranks.tp > 1)
-    setSlices(getWeightOp(op.getKvB()[0]),
-              {makeSlice(op.getContext(), getKvBCut(op, ranks.tp).cut, all)});
+  if (ranks.tp > 1) {
+    q::SliceAttr slice =
+        makeSlice(op.getContext(), getKvBCut(op, ranks.tp).cut, all);
+    setSlices(getWeightOp(op.getKvB()[0]), {slice});
+    if (getPadding(slice))
+      op.setKvBRowsAttr(slice);
+  }
   op.setHeads(heads);
   setWidth(op.getResult(), heads * int64_t(op.getValueDim()));
 }

@@ -360,29 +360,49 @@ std::string octet::describeKvScales(q::StoredAttr stored) {
 // Operators
 //===----------------------------------------------------------------------===//
 
-/// What one rank has of a part (W3, W4).
-static Value emitSlices(OpBuilder &builder, Location loc, const PartPlan &part,
-                        Value value) {
-  if (part.slices.empty())
-    return value;
-  auto load = builder.getInsertionBlock()
-                  ->getParentOp()
-                  ->getParentOfType<func::FuncOp>();
+Value octet::getRankArgument(OpBuilder &builder) {
+  Operation *parent = builder.getInsertionBlock()->getParentOp();
+  auto load = dyn_cast<func::FuncOp>(parent);
   if (!load)
-    load = cast<func::FuncOp>(builder.getInsertionBlock()->getParentOp());
+    load = parent->getParentOfType<func::FuncOp>();
+  return load.getArgument(0);
+}
+
+/// What one rank has of a part: experts that stand in one tensor, or the part
+/// of a side (W3, W4).
+static Value emitSlices(OpBuilder &builder, Location loc, const PartPlan &part,
+                        Value value, bool ofExperts) {
   for (q::SliceAttr slice : part.slices) {
+    if ((slice.getSide() == q::Side::Experts) != ofExperts)
+      continue;
     Type type =
         q::withSideSize(value.getType(), slice.getSide(), slice.getSize());
     // All of it, as where KV heads stand on each rank (W3b).
     if (type == value.getType() && slice.getFit() == q::Fit::Exact)
       continue;
-    value = q::SliceOp::create(builder, loc, type, value, load.getArgument(0),
-                               slice);
+    value = q::SliceOp::create(builder, loc, type, value,
+                               getRankArgument(builder), slice);
   }
   return value;
 }
 
+/// A side is cut after the rewriting where scales are made that follow from
+/// more values than a rank has of them: they are those of the whole tensor on
+/// every rank (W10, N8). A block is on one rank, unless it is padded (W3).
+static bool isCutLate(const WeightPlan &plan, const PartPlan &part) {
+  if (plan.quantize)
+    return true;
+  if (!plan.convertCodes && !plan.makeExponents && !plan.mergeScales)
+    return false;
+  auto type = cast<q::TensorType>(part.type);
+  return !type.getGranularity().isBlock() ||
+         llvm::any_of(part.slices, [](q::SliceAttr slice) {
+           return slice.getFit() == q::Fit::Padded;
+         });
+}
+
 /// One part from the file to what can be joined.
+/// Where one scale is made of all shards, a part is the whole one.
 static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
                       const PartPlan &part, Value index, Value expert) {
   IntegerAttr headRows;
@@ -396,9 +416,10 @@ static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
     value = q::LoadOp::create(builder, loc, part.type, part.path, index,
                               plan.name, part.scale, part.scaleShape, headRows,
                               expert, part.scaleType);
-  // Scales that are made here are those of the whole tensor on every rank.
-  if (!plan.quantize)
-    value = emitSlices(builder, loc, part, value);
+  const bool cutsLate = isCutLate(plan, part);
+  value = emitSlices(builder, loc, part, value, /*ofExperts=*/true);
+  if (!cutsLate)
+    value = emitSlices(builder, loc, part, value, /*ofExperts=*/false);
   auto wanted = dyn_cast<q::TensorType>(plan.type);
   auto type = dyn_cast<q::TensorType>(value.getType());
   if (type)
@@ -422,7 +443,9 @@ static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
                .withGranularity(wanted.getGranularity());
     value = q::MergeScalesOp::create(builder, loc, type, value);
   }
-  if (plan.quantize && !plan.useLargestScale) {
+  if (plan.quantize && plan.useLargestScale)
+    return value;
+  if (plan.quantize) {
     auto plain = cast<RankedTensorType>(part.type);
     value = q::QuantizeOp::create(builder, loc,
                                   wanted.withShardRows({plain.getDimSize(0)})
@@ -430,7 +453,8 @@ static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
                                   value,
                                   /*scale=*/Value(), /*ue8m0=*/false);
   }
-  return plan.quantize ? emitSlices(builder, loc, part, value) : value;
+  return cutsLate ? emitSlices(builder, loc, part, value, /*ofExperts=*/false)
+                  : value;
 }
 
 /// The parts one after the other (W5b); one is itself.
@@ -457,15 +481,40 @@ static Value emitConcat(OpBuilder &builder, Location loc,
   return q::ConcatOp::create(builder, loc, type, values);
 }
 
+/// W10 with one scale for all shards. Where ranks have parts of them the scale
+/// is still that of the whole matrix.
+static Value emitQuantized(OpBuilder &builder, Location loc,
+                           const WeightPlan &plan, ArrayRef<Value> parts) {
+  auto local = cast<q::TensorType>(plan.type);
+  Value whole = emitConcat(builder, loc, parts);
+  auto type =
+      local.withShape(cast<RankedTensorType>(whole.getType()).getShape());
+  Value quantized = q::QuantizeOp::create(builder, loc, type, whole,
+                                          /*scale=*/Value(), /*ue8m0=*/false);
+  if (parts.size() == 1)
+    return emitSlices(builder, loc, plan.parts[0], quantized,
+                      /*ofExperts=*/false);
+  if (type == local)
+    return quantized;
+  // Each shard is cut by itself, and rounded with that scale.
+  SmallVector<Value> cut;
+  for (auto [part, value] : llvm::zip_equal(plan.parts, parts))
+    cut.push_back(emitSlices(builder, loc, part, value, /*ofExperts=*/false));
+  auto unpacked = q::UnpackOp::create(builder, loc, type.getDataTensorType(),
+                                      type.getScaleTensorType(), quantized);
+  return q::QuantizeOp::create(builder, loc, local,
+                               emitConcat(builder, loc, cut),
+                               unpacked.getScale(), /*ue8m0=*/false);
+}
+
 Value octet::emitWeight(OpBuilder &builder, Location loc,
                         const WeightPlan &plan, Value index, Value expert) {
   SmallVector<Value> values;
   for (const PartPlan &part : plan.parts)
     values.push_back(emitPart(builder, loc, plan, part, index, expert));
-  Value whole = emitConcat(builder, loc, values);
   if (plan.useLargestScale && plan.quantize)
-    return q::QuantizeOp::create(builder, loc, plan.type, whole,
-                                 /*scale=*/Value(), /*ue8m0=*/false);
+    return emitQuantized(builder, loc, plan, values);
+  Value whole = emitConcat(builder, loc, values);
   if (plan.useLargestScale)
     return q::RequantizeOp::create(builder, loc, plan.type, whole);
   if (plan.expandScales)

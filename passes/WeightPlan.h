@@ -73,6 +73,9 @@ std::string describeInputScale(mlir::RankedTensorType type,
 /// What is wrong with the stored scales of an FP8 cache; empty if nothing is.
 std::string describeKvScales(q::StoredAttr stored);
 
+/// The rank, an argument of the load function that `builder` is in.
+mlir::Value getRankArgument(mlir::OpBuilder &builder);
+
 /// The operators of a plan that has no problem. \param expert  null: of none.
 mlir::Value emitWeight(mlir::OpBuilder &builder, mlir::Location loc,
                        const WeightPlan &plan, mlir::Value index,

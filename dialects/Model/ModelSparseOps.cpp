@@ -215,38 +215,50 @@ LogicalResult ExpertsOp::verify() {
 // Latent attention
 //===----------------------------------------------------------------------===//
 
-/// The explicit matrix, or the two that W12 makes of it.
+/// kv_b before it is split: the rows of all heads, or of a rank's in whole
+/// blocks (W3).
+static LogicalResult verifyWholeKvB(MlaAttentionOp op) {
+  Type type = op.getKvB()[0].getType();
+  std::optional<int64_t> rows =
+      checkedMul(op.getHeads(), int64_t(op.getNopeDim() + op.getValueDim()));
+  if (!rows)
+    return op.emitOpError() << "the rows of kv_b do not fit an int64_t";
+  if (q::SliceAttr slice = op.getKvBRowsAttr()) {
+    if (slice.getSide() != q::Side::Rows || slice.getFit() != q::Fit::Padded ||
+        slice.getOwn() != *rows)
+      return op.emitOpError() << "holds kv_b in " << slice
+                              << ", expected a padded slice of rows with "
+                              << *rows << " of its own [W3]";
+    rows = slice.getSize();
+  }
+  if (failed(verifyMatrix(op, "kv_b", type, {*rows, int64_t(op.getRank())},
+                          op.getKvBRows() ? "W3" : "W12")))
+    return failure();
+  return verifyWeightContract(op, type, op.getMethodAttr(),
+                              op.getContractAttr());
+}
+
+/// The explicit matrix, the two that W12 makes of it, or all three.
 static LogicalResult verifyKvB(MlaAttentionOp op) {
   int64_t heads = op.getHeads(), rank = op.getRank();
-  int64_t nope = op.getNopeDim(), value = op.getValueDim();
-  if (op.getKvB().size() == 1) {
-    Type type = op.getKvB()[0].getType();
-    std::optional<int64_t> rows = checkedMul(heads, nope + value);
-    if (!rows)
-      return op.emitOpError() << "the rows of kv_b do not fit an int64_t";
-    if (failed(verifyMatrix(op, "kv_b", type, {*rows, rank}, "W12")))
-      return failure();
-    return verifyWeightContract(op, type, op.getMethodAttr(),
-                                op.getContractAttr());
-  }
-  if (op.getKvB().size() > 3)
-    return op.emitOpError() << "has " << op.getKvB().size()
+  size_t matrices = op.getKvB().size();
+  if (matrices < 1 || matrices > 3)
+    return op.emitOpError() << "has " << matrices
                             << " matrices in kv_b, expected one, w_kc and "
                                "w_vc, or all three [W12]";
   // In both forms the whole matrix stands first.
+  if (matrices != 2 && failed(verifyWholeKvB(op)))
+    return failure();
+  if (matrices == 1)
+    return success();
+  if (matrices == 2 && op.getKvBRows())
+    return op.emitOpError()
+           << "holds kv_b in " << op.getKvBRowsAttr()
+           << ", but reads only w_kc and w_vc, which are never padded [W12]";
   ValueRange halves = op.getKvB().take_back(2);
-  if (op.getKvB().size() == 3) {
-    std::optional<int64_t> rows = checkedMul(heads, nope + value);
-    if (!rows)
-      return op.emitOpError() << "the rows of kv_b do not fit an int64_t";
-    Type type = op.getKvB()[0].getType();
-    if (failed(verifyMatrix(op, "kv_b", type, {*rows, rank}, "W12")) ||
-        failed(verifyWeightContract(op, type, op.getMethodAttr(),
-                                    op.getContractAttr())))
-      return failure();
-  }
   for (auto [name, half, dim] :
-       {std::tuple("w_kc", halves[0], nope), {"w_vc", halves[1], value}}) {
+       {std::tuple("w_kc", halves[0], int64_t(op.getNopeDim())),
+        {"w_vc", halves[1], int64_t(op.getValueDim())}}) {
     auto plain = dyn_cast<RankedTensorType>(half.getType());
     if (!plain || !q::isPlainFloat(plain.getElementType()))
       return op.emitOpError() << name << " is " << half.getType()

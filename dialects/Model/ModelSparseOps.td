@@ -117,7 +117,8 @@ def Model_MlaAttentionOp : Model_Op<"mla_attention", [AttrSizedOperandSegments]>
     `[T, top_k]` rows of the sequence, -1 for none; y `[T, heads * value_dim]`. Since insert-quantization `cache` is the layer's `!q.kv`, to which latent and
     k_rope are written first, in its layout (P7); `fp8_e4m3` has one scale, `scale`. `kv` is what the checkpoint says of that (C4, W2). `module` is the
     path of the attention; `method` and `contract` are those of kv_b. With three matrices, kv_b, w_kc and w_vc, the kernel may take either form
-    by the number of rows (`--mla auto` without `--batch-invariant`, B5).
+    by the number of rows (`--mla auto` without `--batch-invariant`, B5). Where a rank's heads cut a block (`--split-blocks pad`, W3), `kv_b_rows` is the
+    slice of kv_b that it holds: of rank r's rows those from `first(r) mod block` on are of its heads, the others are zero. w_kc and w_vc are never padded.
 
     ```mlir
     %y = model.mla_attention %q, %c, %r : tensor<?x64xbf16>, tensor<?x32xbf16> kv_b(%w : tensor<512x64xbf16>) of %b[%l]
@@ -128,7 +129,8 @@ def Model_MlaAttentionOp : Model_Op<"mla_attention", [AttrSizedOperandSegments]>
   let arguments = (ins Model_Plain:$q, Optional<Model_Plain>:$latent, Optional<Model_Plain>:$k_rope, Optional<Q_KvType>:$cache,
                        Optional<Model_Plain>:$cache_scale, Variadic<Model_Weight>:$kv_b, Optional<Model_Plain>:$input_scale, Optional<AnyRankedTensor>:$selected, Model_BatchType:$batch, Index:$layer,
                        I64Attr:$heads, I64Attr:$nope_dim, I64Attr:$rope_dim, I64Attr:$value_dim, I64Attr:$rank, F32Attr:$scale,
-                       StrAttr:$module, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract, OptionalAttr<Q_StoredAttr>:$kv);
+                       StrAttr:$module, OptionalAttr<Q_MethodAttr>:$method, OptionalAttr<Q_ContractAttr>:$contract, OptionalAttr<Q_StoredAttr>:$kv,
+                       OptionalAttr<Q_SliceAttr>:$kv_b_rows);
   let results = (outs Model_Plain:$result);
   let assemblyFormat = [{
     $q (`,` $latent^ `,` $k_rope `:` type($latent) `,` type($k_rope))? (`cache` `(` $cache^ `:` qualified(type($cache)) `)`)?

@@ -9,6 +9,8 @@
 #include "dialects/Quant/QuantDialect.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "octet/Support/Escape.h"
+#include "octet/Support/MethodNames.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -183,6 +185,11 @@ LogicalResult MethodAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                  Type scale, ActivationScheme activation) {
   if (name.empty())
     return emitError() << "a method has a name [C2]";
+  if (!octet::isMethodName({name.data(), name.size()}))
+    return emitError() << "no method is called " << octet::quoteName(name)
+                       << "; expected "
+                       << octet::joinQuoted(octet::kMethodNames) << ", or '"
+                       << octet::kUnquantizedName << "' [C2]";
   if (!weight != !scale)
     return emitError() << "a quantised weight has a granularity and a scale "
                           "type, this one only one of them [W1]";

@@ -45,6 +45,7 @@ private:
   const RankConfig ranks;
   std::set<std::string, std::less<>> badAttentions;
   SplitModel model; ///< for the degrees that work for all of it
+  PaddingNotes paddings;
   bool refused = false;
 };
 
@@ -133,15 +134,12 @@ void Splitter::splitMatrices(const std::string &subject,
 
   const int64_t degree = areExperts ? ranks.getExpertDegree() : ranks.tp;
   std::vector<SplitDimension> checked = dimensions;
-  const bool areLatents = parts.front()->name == "kv_b_proj";
-  if (context.options.padBlocks && !areLatents)
+  if (context.options.padBlocks)
     for (SplitDimension &dimension : checked)
       dimension.block = 1;
   std::string problem =
       areExperts ? describeExpertSplit(checked, ranks, model.numExperts)
-      : areLatents
-          ? describeLatentSplit(checked[0], ranks.tp, context.options.padBlocks)
-          : describeSplit(checked, ranks.tp);
+                 : describeSplit(checked, ranks.tp);
   if (!problem.empty()) {
     addError(subject, problem);
     return;
@@ -155,7 +153,7 @@ void Splitter::splitMatrices(const std::string &subject,
     (rows ? parts[i]->paddedK : parts[i]->paddedN) = padded;
     std::string text = describePadding(dimensions[i], degree);
     if (!text.empty() && said.insert(text).second)
-      context.report.notes.push_back(splitRule(subject, text));
+      paddings.add(subject, text);
   }
 }
 
@@ -212,6 +210,8 @@ void Splitter::run() {
       splitExperts(unit);
     else
       splitLinear(unit);
+  for (const PaddingNotes::Note &note : paddings.notes)
+    context.report.notes.push_back(splitRule(note.subject, note.getText()));
   if (refused)
     context.report.hint = describeWholeModel(model, ranks);
 }

@@ -92,7 +92,7 @@ Value DecoderBuilder::latentAttention(Value input, const LayerFacts &facts,
       layer, integer(latent.heads), integer(latent.nopeDim),
       integer(latent.ropeDim), integer(latent.valueDim), integer(latent.kvRank),
       real(config.attentionScale), text(path), /*method=*/q::MethodAttr(),
-      /*contract=*/q::ContractAttr(), scales);
+      /*contract=*/q::ContractAttr(), scales, /*kv_b_rows=*/q::SliceAttr());
   return linear(mixed, facts.get("self_attn.o_proj"));
 }
 

@@ -70,7 +70,9 @@ static void addExplicitForm(model::MlaAttentionOp op,
   std::string path = findModulePath(op) + ".kv_b_proj";
   Type weight = op.getKvB().front().getType();
   int64_t rank = op.getRank();
-  int64_t width = op.getHeads() * (op.getNopeDim() + op.getValueDim());
+  q::SliceAttr padded = op.getKvBRowsAttr();
+  int64_t own = op.getHeads() * (op.getNopeDim() + op.getValueDim());
+  int64_t width = padded ? padded.getSize() : own;
   Type input = makeRows(dtype, {rank});
   q::ContractAttr contract = op.getContractAttr();
   if (q::TensorType codes = getRounded(contract, rank)) {
@@ -96,6 +98,10 @@ static void addExplicitForm(model::MlaAttentionOp op,
   entry.out.push_back(makeTokenPart(result));
   entry.error = describeRounding(dtype);
   entry.notes.push_back("of each token that attention reads");
+  if (padded)
+    entry.notes.push_back(std::to_string(own) + " of the " +
+                          std::to_string(width) +
+                          " columns are the rank's own, the others zero (W3)");
   entries.push_back(std::move(entry));
 }
 

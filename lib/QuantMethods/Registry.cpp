@@ -13,6 +13,7 @@
 
 #include "Fields.h"
 #include "octet/Support/Escape.h"
+#include "octet/Support/MethodNames.h"
 #include <algorithm>
 #include <array>
 
@@ -69,6 +70,24 @@ constexpr std::array kMethods = {
     MethodEntry{"w8a8_int8", kCuda, 80, readW8A8Int8},
 };
 
+/// Each name of C2 has an entry of each family with a reader, and there are no
+/// others.
+constexpr bool hasEveryName() {
+  for (TargetFamily family : {kCpu, kCuda}) {
+    size_t count = 0;
+    for (const MethodEntry &entry : kMethods)
+      if (entry.family == family && entry.read) {
+        if (count >= kMethodNames.size() || kMethodNames[count] != entry.name)
+          return false;
+        ++count;
+      }
+    if (count != kMethodNames.size())
+      return false;
+  }
+  return true;
+}
+static_assert(hasEveryName(), "the registry and kMethodNames differ (C2)");
+
 } // namespace
 
 static const MethodEntry *findMethod(std::string_view name,
@@ -85,17 +104,6 @@ std::vector<std::string_view> octet::getMethodNames(TargetFamily family) {
     if (entry.family == family && entry.read)
       names.push_back(entry.name);
   return names;
-}
-
-/// "'a', 'b' and 'c'".
-static std::string joinNames(const std::vector<std::string_view> &names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i)
-      text += i + 1 == names.size() ? " and " : ", ";
-    text += "'" + std::string(names[i]) + "'";
-  }
-  return text;
 }
 
 //===----------------------------------------------------------------------===//
@@ -200,7 +208,7 @@ static Result<const MethodEntry *> getMethod(const std::string &name,
   return inputError(subject,
                     "no method is called " + quoteName(name) +
                         "; valid for target " + target.name + " are " +
-                        joinNames(getMethodNames(target.family)),
+                        joinQuoted(getMethodNames(target.family)),
                     "C2");
 }
 
@@ -291,7 +299,8 @@ static std::string describeRuns(const Target &target) {
       names.push_back(entry.name);
   if (names.empty())
     return "no method runs there";
-  return joinNames(names) + (names.size() == 1 ? " runs there" : " run there") +
+  return joinQuoted(names) +
+         (names.size() == 1 ? " runs there" : " run there") +
          (target.lacksFp8Products() ? ", FP8 with weights widened to BF16"
                                     : "");
 }

@@ -157,13 +157,28 @@ std::string octet::describePadding(const SplitDimension &dimension,
          ", whole blocks, with zeros in place of what is another rank's [W3]";
 }
 
-std::string octet::describeLatentSplit(const SplitDimension &dimension,
-                                       int64_t tp, bool pad) {
-  std::string text = describeSplit({dimension}, tp);
-  if (pad && !text.empty())
-    text.insert(text.rfind(" [W3]"),
-                ", and --split-blocks pad does not pad heads of latents");
-  return text;
+static std::string getKind(const std::string &subject) {
+  return subject.substr(subject.rfind('.') + 1);
+}
+
+bool PaddingNotes::add(const std::string &subject, const std::string &text,
+                       int64_t count) {
+  for (Note &note : notes)
+    if (note.text == text && getKind(note.subject) == getKind(subject)) {
+      note.others += count;
+      return false;
+    }
+  notes.push_back({subject, text, count - 1});
+  return true;
+}
+
+std::string PaddingNotes::Note::getText() const {
+  std::string full = text;
+  if (others > 0)
+    full.insert(full.rfind(" ["),
+                "; so in " + std::to_string(others) + " other module" +
+                    (others > 1 ? "s" : "") + " of that name");
+  return full;
 }
 
 std::string octet::describeHeads(int64_t heads, int64_t kvHeads, int64_t tp) {

@@ -104,15 +104,28 @@ TEST(ShardRules, W3PaddingIsSaid) {
   EXPECT_EQ(describePadding(row(576, 128), 1), "");
 }
 
-// W12: heads of latents are not padded, and both ways of a split say so.
-TEST(ShardRules, W3Latents) {
-  EXPECT_EQ(describeLatentSplit(column(512, 128), 2, /*pad=*/true), "");
-  EXPECT_EQ(describeLatentSplit(column(448, 128), 2, /*pad=*/false),
-            describeSplit({column(448, 128)}, 2));
-  EXPECT_EQ(describeLatentSplit(column(448, 128), 2, /*pad=*/true),
-            "output dimension 448 over tp=2 is 224 per rank, not a multiple of "
-            "the block (bn=128); tp=1 would work, and --split-blocks pad does "
-            "not pad heads of latents [W3]");
+// W3: one line for the modules of a kind that are padded alike.
+TEST(ShardRules, W3PaddingNotes) {
+  PaddingNotes paddings;
+  std::string rows = describePadding(row(1152, 128), 2);
+  std::string columns = describePadding(column(448, 128), 2);
+  EXPECT_TRUE(paddings.add("a.0.down_proj", rows));
+  EXPECT_TRUE(paddings.add("a.0.kv_b_proj", columns, 2));
+  EXPECT_FALSE(paddings.add("a.1.down_proj", rows, 3));
+  EXPECT_TRUE(paddings.add("a.1.o_proj", rows));
+  ASSERT_EQ(paddings.notes.size(), 3u);
+  EXPECT_EQ(paddings.notes[0].subject, "a.0.down_proj");
+  EXPECT_EQ(paddings.notes[0].getText(),
+            "input dimension 1152 is 576 per rank, which cuts a block "
+            "(bk=128); each rank holds 640, whole blocks, with zeros in place "
+            "of what is another rank's; so in 3 other modules of that name "
+            "[W3]");
+  EXPECT_EQ(paddings.notes[1].getText(),
+            "output dimension 448 is 224 per rank, which cuts a block "
+            "(bn=128); each rank holds 384, whole blocks, with zeros in place "
+            "of what is another rank's; so in 1 other module of that name "
+            "[W3]");
+  EXPECT_EQ(paddings.notes[2].getText(), rows);
 }
 
 // W3b: two KV heads over four ranks stand on two ranks each, so a rank has half

@@ -85,10 +85,25 @@ int64_t padSplit(const SplitDimension &dimension, int64_t tp);
 /// what a rank loads with `--split-blocks pad` (W3). Empty where none is cut.
 std::string describePadding(const SplitDimension &dimension, int64_t tp);
 
-/// As describeSplit, of the heads of kv_b_proj (W12), which are cut out of
-/// whole blocks also with `--split-blocks pad`.
-std::string describeLatentSplit(const SplitDimension &dimension, int64_t tp,
-                                bool pad);
+/// What `--split-blocks pad` says: one line for the modules of a kind that are
+/// padded alike, which names the first and counts the others (W3).
+struct PaddingNotes {
+  struct Note {
+    std::string subject; ///< the first module
+    std::string text;    ///< describePadding's
+    int64_t others = 0;
+
+    /// With the count, before its rule.
+    std::string getText() const;
+  };
+  std::vector<Note> notes;
+
+  /// \param subject  a module's path; its last component is its kind.
+  /// \param count    modules that it stands for.
+  /// \returns whether there was none of its kind.
+  bool add(const std::string &subject, const std::string &text,
+           int64_t count = 1);
+};
 
 /// "1, 2 or 4".
 std::string joinDegrees(const std::vector<int64_t> &degrees);

@@ -55,8 +55,7 @@ static constexpr std::array kRules = {
         "(bk=128); tp=1, 2, 3, 4, 6, 8, 12 or 24 would work [W3]",
         "One of the tp values that the error lists; --ep, which keeps experts "
         "whole; --split-blocks pad, where each rank loads the whole blocks "
-        "that it touches (not for kv_b_proj, whose heads are cut out of whole "
-        "blocks)."},
+        "that it touches."},
     Rule{
         "W3b", "Heads are split evenly, or KV heads replicated",
         "heads % tp == 0. KV heads are split if kv_heads % tp == 0, replicated "

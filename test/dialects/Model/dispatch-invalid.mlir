@@ -139,3 +139,43 @@ func.func @p7_scale_of_a_cache_that_has_its_own(%q: tensor<?x512xbf16>, %c: tens
 
 // expected-error @+1 {{mtp is -1, expected 0 to 2147483647 [W14]}}
 #s = #model.settings<target = "cpu", numerics = "cpu", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 1, max_step_tokens = 64, activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true, mtp = -1>
+
+// -----
+
+func.func @w3_padded_rows_that_are_not_there(%q: tensor<?x512xbf16>, %c: tensor<?x512xbf16>, %r: tensor<?x64xbf16>, %w: !q.tensor<384x512xf8E4M3FN, block<256x128>, f32>, %b: !model.batch, %l: index) {
+  // expected-error @+1 {{kv_b is '!q.tensor<384x512xf8E4M3FN, block<256x128>, f32>', expected 512 x 512 [W3]}}
+  %0 = model.mla_attention %q, %c, %r : tensor<?x512xbf16>, tensor<?x64xbf16> kv_b(%w : !q.tensor<384x512xf8E4M3FN, block<256x128>, f32>) of %b[%l]
+      {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 64 : i64, value_dim = 32 : i64, rank = 512 : i64, scale = 0.1 : f32, module = "a", kv_b_rows = #q.slice<rows 512 at affine_map<(d0) -> (d0 * 384)>, padded, own = 384 of 256>}
+      : tensor<?x512xbf16> -> tensor<?x128xbf16>
+  return
+}
+
+// -----
+
+func.func @w3_padding_of_other_heads(%q: tensor<?x512xbf16>, %c: tensor<?x512xbf16>, %r: tensor<?x64xbf16>, %w: !q.tensor<512x512xf8E4M3FN, block<256x128>, f32>, %b: !model.batch, %l: index) {
+  // expected-error @+1 {{holds kv_b in #q.slice<rows 512 at affine_map<(d0) -> (d0 * 320)>, padded, own = 320 of 256>, expected a padded slice of rows with 384 of its own [W3]}}
+  %0 = model.mla_attention %q, %c, %r : tensor<?x512xbf16>, tensor<?x64xbf16> kv_b(%w : !q.tensor<512x512xf8E4M3FN, block<256x128>, f32>) of %b[%l]
+      {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 64 : i64, value_dim = 32 : i64, rank = 512 : i64, scale = 0.1 : f32, module = "a", kv_b_rows = #q.slice<rows 512 at affine_map<(d0) -> (d0 * 320)>, padded, own = 320 of 256>}
+      : tensor<?x512xbf16> -> tensor<?x128xbf16>
+  return
+}
+
+// -----
+
+func.func @w3_slice_without_padding(%q: tensor<?x512xbf16>, %c: tensor<?x512xbf16>, %r: tensor<?x64xbf16>, %w: !q.tensor<384x512xf8E4M3FN, block<256x128>, f32>, %b: !model.batch, %l: index) {
+  // expected-error @+1 {{holds kv_b in #q.slice<rows 384 at affine_map<(d0) -> (d0 * 384)>>, expected a padded slice of rows with 384 of its own [W3]}}
+  %0 = model.mla_attention %q, %c, %r : tensor<?x512xbf16>, tensor<?x64xbf16> kv_b(%w : !q.tensor<384x512xf8E4M3FN, block<256x128>, f32>) of %b[%l]
+      {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 64 : i64, value_dim = 32 : i64, rank = 512 : i64, scale = 0.1 : f32, module = "a", kv_b_rows = #q.slice<rows 384 at affine_map<(d0) -> (d0 * 384)>>}
+      : tensor<?x512xbf16> -> tensor<?x128xbf16>
+  return
+}
+
+// -----
+
+func.func @w12_padded_halves(%q: tensor<?x512xbf16>, %c: tensor<?x512xbf16>, %r: tensor<?x64xbf16>, %kc: tensor<4x64x512xbf16>, %vc: tensor<4x32x512xbf16>, %b: !model.batch, %l: index) {
+  // expected-error @+1 {{but reads only w_kc and w_vc, which are never padded [W12]}}
+  %0 = model.mla_attention %q, %c, %r : tensor<?x512xbf16>, tensor<?x64xbf16> kv_b(%kc, %vc : tensor<4x64x512xbf16>, tensor<4x32x512xbf16>) of %b[%l]
+      {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 64 : i64, value_dim = 32 : i64, rank = 512 : i64, scale = 0.1 : f32, module = "a", kv_b_rows = #q.slice<rows 512 at affine_map<(d0) -> (d0 * 384)>, padded, own = 384 of 256>}
+      : tensor<?x512xbf16> -> tensor<?x128xbf16>
+  return
+}

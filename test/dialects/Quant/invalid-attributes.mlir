@@ -119,3 +119,8 @@
 
 // expected-error @+1 {{expected '<'}}
 #a = #q.granularity<block>
+
+// -----
+
+// expected-error @+1 {{no method is called 'nope'; expected 'auto-round', 'awq', 'awq_marlin', 'compressed-tensors', 'fbgemm_fp8', 'fp8', 'gguf', 'gptq', 'gptq_marlin', 'modelopt', 'modelopt_fp4', 'mxfp4', 'mxfp8', 'quark', 'w8a8_fp8' and 'w8a8_int8', or 'unquantized' [C2]}}
+#m = #q.method<"nope">
