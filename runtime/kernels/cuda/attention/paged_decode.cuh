@@ -1,0 +1,666 @@
+//===- paged_decode.cuh - Attention of sequences with few rows ------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The formula and the operands are those of attention/kv.cuh. Sequences with more than kMaxRows
+// rows are left to another kernel (paged_prefill.cuh).
+//
+// The pages that a sequence sees are cut into splits: of max(kSplitPages, cdiv(pages, kMaxSplits))
+// pages, so a row's result depends on its sequence alone, never on the batch (B5). An item is a
+// split and a KV head; its queries (rows x heads of the group) share each read of K and V. CTAs go
+// over the items of the batch, each its own share, as one stream of pages. A sequence with one
+// split is finished here; of others, joinSplits adds the partial results in ascending order.
+//
+// Products are transposed: S^T = K Q^T and Y^T = V^T P^T, so that 8 queries fill a tensor product.
+// A warp has 16 keys of each page to itself: its own ring of copies, maximum, sum and result; the
+// warps of a CTA meet once an item. So a row is the sum of four interleaved sums.
+//
+//   workspace (decodeWorkspaceBytes)
+//   partial   F32 [num_sequences][kv_heads][kMaxSplits][kMaxRows * group][head_dim]
+//   softmax   F32 [the same but head_dim][2]    maximum (of scores times log2 e) and sum
+//
+// Constants  kMaxRows >= 1; kMaxSequences, kMaxSplits >= 1; kStages >= 2 pages under way in a warp.
+// Threads    128; as many CTAs as fit, at most num_sequences * kItems.
+// Shared     kWarps * kStages * kStageBytes + kMaxSequences * 20 + 32 (kSharedBytes).
+// Ragged     keys that no row sees are zeros in shared memory, -inf as scores; so are the padding
+//            of head_dim (zeros) and queries beyond the last (zeros, not written).
+// Rounding   probabilities to T, the result to T once. Partial results are FP32.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "attention/kv.cuh"
+
+namespace octet::cuda {
+
+template <class Shape_, int kMaxRows_, int kMaxSequences_, int kMaxSplits_, int kSplitPages_,
+          int kStages_>
+struct PagedDecode {
+  using Shape = Shape_;
+  static constexpr int kMaxRows = kMaxRows_, kMaxSequences = kMaxSequences_;
+  static constexpr int kMaxSplits = kMaxSplits_, kSplitPages = kSplitPages_, kStages = kStages_;
+  static_assert(kMaxRows >= 1 && kMaxSequences >= 1, "there is a row and a sequence");
+  static_assert(kMaxSplits >= 1 && kSplitPages >= 1, "there is a split and it has a page");
+  static_assert(kStages >= 2, "a page is copied while another is used");
+
+  static constexpr int kWarps = 4, kThreads = 32 * kWarps;
+  static constexpr int kWarpKeys = kPageTokens / kWarps;
+  static_assert(kWarpKeys == 16, "a warp's keys are the rows of a tensor product");
+  /// Queries of a sequence and KV head, in tiles of one or two tensor products.
+  static constexpr int kRows = kMaxRows * Shape::kGroup;
+  static constexpr int kNTiles = kRows > 8 ? 2 : 1;
+  static constexpr int kQueries = 8 * kNTiles;
+  static constexpr int kTiles = divideUp(kRows, kQueries);
+  /// Items of a sequence, at most.
+  static constexpr int kItems = kMaxSplits * Shape::kKvHeads * kTiles;
+
+  static constexpr int kPadded = alignUp(Shape::kHeadDim, Shape::kScaled ? 32 : 16);
+  static constexpr int kPitch = pitchOf(kPadded * static_cast<int>(sizeof(typename Shape::Kv)));
+  static constexpr int kTileBytes = kWarpKeys * kPitch;
+  static constexpr int kStageBytes = 2 * kTileBytes;
+  static constexpr int kWarpBytes = kStages * kStageBytes;
+  /// Where warps meet: results of 8 queries in the place of a page that was used.
+  static constexpr int kJoinPitch = kPadded + 4;
+  static_assert((8 * kJoinPitch + 16) * 4 <= kStageBytes, "results of 8 queries fit into a stage");
+  static constexpr int kSharedBytes =
+      kWarps * kWarpBytes + kMaxSequences * (16 + 4) + 4 * (kWarps + 1) + 12;
+};
+
+template <class Config>
+constexpr __host__ i64 decodeWorkspaceBytes(i64 sequences) {
+  return sequences * Config::Shape::kKvHeads * Config::kMaxSplits * Config::kRows *
+         (Config::Shape::kHeadDim + 2) * 4;
+}
+
+/// How the pages that a sequence sees are cut.
+struct Splits {
+  int firstPage, endPage;
+  int pages; // of a split
+  int count;
+};
+template <class Config> OCTET_DEVICE Splits splitsOf(const Sequence &s) {
+  using Shape = typename Config::Shape;
+  if (s.numRows <= 0 || s.numRows > Config::kMaxRows)
+    return {0, 0, 1, 0};
+  const int first = keysBegin<Shape>(s, 0) / kPageTokens;
+  const int end = divideUp(s.context, kPageTokens);
+  const int pages = max(Config::kSplitPages, divideUp(end - first, Config::kMaxSplits));
+  return {first, end, pages, divideUp(end - first, pages)};
+}
+
+/// A split of a sequence, for one KV head and tile of queries.
+struct DecodeItem {
+  Sequence sequence;
+  int index; // of the sequence
+  int head, tile;
+  int split, splits;
+  int page, endPage;
+};
+
+namespace decode {
+
+/// Sequences and their items in shared memory: items of sequence i begin at items[i].
+struct Table {
+  const Sequence *sequences;
+  const int *items;
+  int count;
+};
+
+/// \returns all items of the batch.
+template <class Config>
+OCTET_DEVICE int fillTable(const Sequence *sequences, int count, Sequence *table, int *items,
+                           int *totals) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  int before = 0;
+  for (int base = 0; base < count; base += Config::kThreads) {
+    const int i = base + static_cast<int>(threadIdx.x);
+    int own = 0;
+    if (i < count) {
+      const Sequence s = sequences[i];
+      table[i] = s;
+      own = splitsOf<Config>(s).count * Config::Shape::kKvHeads * Config::kTiles;
+    }
+    int sum = own;
+#pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+      const int other = __shfl_up_sync(~0u, sum, step);
+      sum += lane >= step ? other : 0;
+    }
+    if (lane == 31)
+      totals[warp] = sum;
+    __syncthreads();
+    int all = 0;
+#pragma unroll
+    for (int w = 0; w < Config::kWarps; ++w) {
+      const int total = totals[w];
+      sum += w < warp ? total : 0;
+      all += total;
+    }
+    if (i < count)
+      items[i] = before + sum - own;
+    before += all;
+    __syncthreads();
+  }
+  return before;
+}
+
+template <class Config> OCTET_DEVICE DecodeItem findItem(const Table &table, int item) {
+  int low = 0, high = table.count; // items[low] <= item
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    if (table.items[middle] <= item)
+      low = middle;
+    else
+      high = middle;
+  }
+  DecodeItem result;
+  result.index = low;
+  result.sequence = table.sequences[low];
+  item -= table.items[low];
+  result.tile = item % Config::kTiles;
+  item /= Config::kTiles;
+  result.head = item % Config::Shape::kKvHeads;
+  result.split = item / Config::Shape::kKvHeads;
+  const Splits splits = splitsOf<Config>(result.sequence);
+  result.splits = splits.count;
+  result.page = splits.firstPage + result.split * splits.pages;
+  result.endPage = min(result.page + splits.pages, splits.endPage);
+  return result;
+}
+
+/// Where the copies of a warp are. All lanes hold the same but for `pageIds`.
+struct Loader {
+  int item;
+  int page, endPage;
+  int firstPage; // of the page table
+  int keysBegin, keysEnd;
+  int pageIds; // page `batch + lane`
+  int batch;
+  int head;
+};
+
+template <class Config> OCTET_DEVICE void start(Loader &l, const Table &table, int total) {
+  if (l.item >= total)
+    return;
+  const DecodeItem item = findItem<Config>(table, l.item);
+  l.page = item.page;
+  l.endPage = item.endPage;
+  l.firstPage = item.sequence.firstPage;
+  l.keysBegin = keysBegin<typename Config::Shape>(item.sequence, 0);
+  l.keysEnd = item.sequence.context;
+  l.head = item.head;
+  l.batch = l.page - 32; // none
+}
+
+/// Begins to copy a warp's keys and values of the next page to `stage`, and goes on.
+template <class Config>
+OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *pages,
+                           const typename Config::Shape::Kv *k,
+                           const typename Config::Shape::Kv *v, u32 stage) {
+  using Shape = typename Config::Shape;
+  using Kv = typename Shape::Kv;
+  constexpr int kElements = Shape::kChunk / static_cast<int>(sizeof(Kv));
+  constexpr int kRowChunks = Config::kPadded / kElements;
+  if (l.item < total) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    if (l.page >= l.batch + 32) {
+      l.batch = l.page;
+      l.pageIds = l.page + lane < l.endPage ? pages[l.firstPage + l.page + lane] : 0;
+    }
+    const i64 id = __shfl_sync(~0u, l.pageIds, l.page - l.batch);
+    const i64 base = (id * kPageTokens + warp * Config::kWarpKeys) * Shape::kKeyStride +
+                     l.head * Shape::kHeadDim;
+    const int firstKey = l.page * kPageTokens + warp * Config::kWarpKeys;
+#pragma unroll
+    for (int i = 0; i < divideUp(Config::kWarpKeys * kRowChunks, 32); ++i) {
+      const int index = i * 32 + lane;
+      const int row = index / kRowChunks, chunk = index % kRowChunks;
+      if (Config::kWarpKeys * kRowChunks % 32 != 0 && row >= Config::kWarpKeys)
+        break;
+      const int key = firstKey + row;
+      const bool valid = key >= l.keysBegin && key < l.keysEnd &&
+                         (Config::kPadded == Shape::kHeadDim ||
+                          chunk * kElements < Shape::kHeadDim);
+      const i64 from = valid ? base + row * Shape::kKeyStride + chunk * kElements : 0;
+      const u32 to = stage + row * Config::kPitch + chunk * Shape::kChunk;
+      cpAsync<Shape::kChunk>(to, k + from, valid ? Shape::kChunk : 0);
+      cpAsync<Shape::kChunk>(to + Config::kTileBytes, v + from, valid ? Shape::kChunk : 0);
+    }
+    if (++l.page == l.endPage) {
+      l.item += gridDim.x;
+      start<Config>(l, table, total);
+    }
+  }
+  cpAsyncCommit();
+}
+
+/// The queries of an item as right factors of K Q^T.
+template <class Config>
+OCTET_DEVICE void loadQueries(u32 (&b)[Config::kPadded / 16][Config::kNTiles][2],
+                              const DecodeItem &item, const typename Config::Shape::T *q) {
+  using Shape = typename Config::Shape;
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n) {
+    const int query = item.tile * Config::kQueries + 8 * n + g;
+    const int row = query / Shape::kGroup, head = query % Shape::kGroup;
+    const bool there = row < item.sequence.numRows;
+    const i64 at = (static_cast<i64>(item.sequence.firstRow + row) * Shape::kQHeads +
+                    item.head * Shape::kGroup + head) *
+                   Shape::kHeadDim;
+#pragma unroll
+    for (int s = 0; s < Config::kPadded / 16; ++s) {
+      b[s][n][0] = b[s][n][1] = 0;
+      if constexpr (Shape::kScaled) {
+        // In the order of splitE4m3: of four elements, 0 and 2, then 1 and 3.
+        if (there && 16 * s + 4 * t < Shape::kHeadDim) {
+          const uint2 x = *reinterpret_cast<const uint2 *>(q + at + 16 * s + 4 * t);
+          b[s][n][0] = __byte_perm(x.x, x.y, 0x5410);
+          b[s][n][1] = __byte_perm(x.x, x.y, 0x7632);
+        }
+      } else {
+        const u32 *x = reinterpret_cast<const u32 *>(q + at + 16 * s + 2 * t);
+        if (there)
+          b[s][n][0] = x[0];
+        if (there && 16 * s + 8 < Shape::kHeadDim)
+          b[s][n][1] = x[4];
+      }
+    }
+  }
+}
+
+/// What a warp knows of its queries 8 n + 2 t + i: lanes of equal t share them.
+template <class Config> struct State {
+  float result[Config::kPadded / 16][Config::kNTiles][4];
+  float maximum[Config::kNTiles][2]; // of scores times log2 e
+  float sum[Config::kNTiles][2];     // of the lane's keys
+};
+
+template <class Config> OCTET_DEVICE void clear(State<Config> &state) {
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      state.maximum[n][i] = minusInfinity();
+      state.sum[n][i] = 0.f;
+    }
+#pragma unroll
+    for (int m = 0; m < Config::kPadded / 16; ++m)
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        state.result[m][n][i] = 0.f;
+  }
+}
+
+/// S^T = K Q^T: scores[n] is keys by queries.
+template <class Config>
+OCTET_DEVICE void score(float (&scores)[Config::kNTiles][4],
+                        const u32 (&q)[Config::kPadded / 16][Config::kNTiles][2], u32 keys) {
+  using Shape = typename Config::Shape;
+  using T = typename Shape::T;
+  const int lane = threadIdx.x % 32;
+  const u32 at = keys + lane % 16 * Config::kPitch + lane / 16 * 16;
+  float other[Config::kNTiles][4]; // two chains of products are in flight
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      scores[n][i] = other[n][i] = 0.f;
+  if constexpr (Shape::kScaled) {
+#pragma unroll
+    for (int s = 0; s < Config::kPadded / 32; ++s) {
+      u32 codes[4], wide[4][2], nan = 0;
+      ldmatrix4(codes, at + 32 * s);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        splitE4m3<T>(wide[i], codes[i], nan);
+      if (hasNan(nan))
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          restoreNan(wide[i], codes[i]);
+      const u32 a[4] = {wide[0][0], wide[1][0], wide[0][1], wide[1][1]};
+      const u32 b[4] = {wide[2][0], wide[3][0], wide[2][1], wide[3][1]};
+#pragma unroll
+      for (int n = 0; n < Config::kNTiles; ++n) {
+        mmaSync<T>(scores[n], a, q[2 * s][n][0], q[2 * s][n][1]);
+        mmaSync<T>(other[n], b, q[2 * s + 1][n][0], q[2 * s + 1][n][1]);
+      }
+    }
+  } else {
+#pragma unroll
+    for (int s = 0; s < Config::kPadded / 16; ++s) {
+      u32 a[4];
+      ldmatrix4(a, at + 32 * s);
+#pragma unroll
+      for (int n = 0; n < Config::kNTiles; ++n)
+        mmaSync<T>(s % 2 ? other[n] : scores[n], a, q[s][n][0], q[s][n][1]);
+    }
+  }
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n)
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      scores[n][i] += other[n][i];
+}
+
+/// Scores to rounded probabilities, as right factors of V^T P^T; brings `state` to the new maximum.
+template <class Config>
+OCTET_DEVICE void softmax(u32 (&p)[Config::kNTiles][2], float (&scores)[Config::kNTiles][4],
+                          State<Config> &state, const DecodeItem &item, int firstKey,
+                          float scale) {
+  using Shape = typename Config::Shape;
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  bool moved = false;
+  float factor[Config::kNTiles][2];
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n)
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const int query = item.tile * Config::kQueries + 8 * n + 2 * t + i;
+      // Queries beyond the last see what it sees; nobody reads their result.
+      const int row = Config::kMaxRows == 1
+                          ? 0
+                          : min(query / Shape::kGroup, item.sequence.numRows - 1);
+      const int end = keysEnd<Shape>(item.sequence, row) - firstKey;
+      const int begin = Shape::kWindow > 0 ? keysBegin<Shape>(item.sequence, row) - firstKey : 0;
+      float &low = scores[n][i], &high = scores[n][2 + i];
+      low = g < end && g >= begin ? low * scale : minusInfinity();
+      high = g + 8 < end && g + 8 >= begin ? high * scale : minusInfinity();
+      float now = fmaxf(low, high);
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2)
+        now = fmaxf(now, __shfl_xor_sync(~0u, now, step));
+      const float before = state.maximum[n][i];
+      now = fmaxf(now, before);
+      const float base = finiteMaximum(now);
+      factor[n][i] = exp2Approximate(before - base);
+      moved |= now != before;
+      state.maximum[n][i] = now;
+      low = exp2Approximate(low - base);
+      high = exp2Approximate(high - base);
+      state.sum[n][i] = state.sum[n][i] * factor[n][i] + (low + high);
+    }
+  if (__any_sync(~0u, moved))
+#pragma unroll
+    for (int n = 0; n < Config::kNTiles; ++n)
+#pragma unroll
+      for (int m = 0; m < Config::kPadded / 16; ++m)
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          state.result[m][n][i] *= factor[n][i % 2];
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n)
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      p[n][half] = transposeMatrix(
+          packPair<typename Shape::T>(scores[n][2 * half], scores[n][2 * half + 1]));
+}
+
+/// Y^T += V^T P^T.
+template <class Config>
+OCTET_DEVICE void addValues(State<Config> &state, const u32 (&p)[Config::kNTiles][2], u32 values) {
+  using Shape = typename Config::Shape;
+  using T = typename Shape::T;
+  const int lane = threadIdx.x % 32;
+  if constexpr (Shape::kScaled) {
+    const u32 at = values + lane % 16 * Config::kPitch + lane / 16 * 16;
+#pragma unroll
+    for (int s = 0; s < Config::kPadded / 32; ++s) {
+      // A 16-bit element is two neighbours of head_dim: the even ones become rows 0 to 7 of a
+      // product, the odd ones rows 8 to 15.
+      u32 codes[4], wide[4][2], nan = 0;
+      ldmatrix4Transposed(codes, at + 32 * s);
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        splitE4m3<T>(wide[i], codes[i], nan);
+      if (hasNan(nan))
+#pragma unroll
+        for (int i = 0; i < 4; ++i)
+          restoreNan(wide[i], codes[i]);
+      const u32 a[4] = {wide[0][0], wide[0][1], wide[1][0], wide[1][1]};
+      const u32 b[4] = {wide[2][0], wide[2][1], wide[3][0], wide[3][1]};
+#pragma unroll
+      for (int n = 0; n < Config::kNTiles; ++n) {
+        mmaSync<T>(state.result[2 * s][n], a, p[n][0], p[n][1]);
+        mmaSync<T>(state.result[2 * s + 1][n], b, p[n][0], p[n][1]);
+      }
+    }
+  } else {
+    const u32 at = values + (lane / 16 * 8 + lane % 8) * Config::kPitch + lane / 8 % 2 * 16;
+#pragma unroll
+    for (int m = 0; m < Config::kPadded / 16; ++m) {
+      u32 a[4];
+      ldmatrix4Transposed(a, at + 32 * m);
+#pragma unroll
+      for (int n = 0; n < Config::kNTiles; ++n)
+        mmaSync<T>(state.result[m][n], a, p[n][0], p[n][1]);
+    }
+  }
+}
+
+/// Joins the warps of a CTA, in the place of the stage that each of them has just used, and writes
+/// the item's result or partial result.
+template <class Config>
+OCTET_DEVICE void finish(State<Config> &state, const DecodeItem &item, char *stage0,
+                         int stageOffset, float *partial, float2 *softmaxes, float vScale,
+                         typename Config::Shape::T *y) {
+  using Shape = typename Config::Shape;
+  constexpr int kPitch = Config::kJoinPitch;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, t = lane % 4;
+  auto place = [&](int w) {
+    return reinterpret_cast<float *>(stage0 + w * Config::kWarpBytes + stageOffset);
+  };
+#pragma unroll
+  for (int n = 0; n < Config::kNTiles; ++n) {
+    float *own = place(warp);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      float sum = state.sum[n][i];
+#pragma unroll
+      for (int step = 4; step < 32; step *= 2)
+        sum += __shfl_xor_sync(~0u, sum, step);
+      if (g == 0) {
+        own[8 * kPitch + 2 * t + i] = state.maximum[n][i];
+        own[8 * kPitch + 8 + 2 * t + i] = sum;
+      }
+#pragma unroll
+      for (int m = 0; m < Config::kPadded / 16; ++m)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int d = 16 * m + (Shape::kScaled ? 2 * g + half : g + 8 * half);
+          own[(2 * t + i) * kPitch + d] = state.result[m][n][2 * half + i];
+        }
+    }
+    __syncthreads();
+    constexpr int kPairs = Shape::kHeadDim / 2;
+    for (int index = threadIdx.x; index < 8 * kPairs; index += Config::kThreads) {
+      const int local = index / kPairs, d = index % kPairs * 2;
+      const int query = item.tile * Config::kQueries + 8 * n + local;
+      const int row = query / Shape::kGroup;
+      if (row >= item.sequence.numRows)
+        break;
+      float maximum = minusInfinity();
+#pragma unroll
+      for (int w = 0; w < Config::kWarps; ++w)
+        maximum = fmaxf(maximum, place(w)[8 * kPitch + local]);
+      const float base = finiteMaximum(maximum);
+      float sum = 0.f;
+      float2 x = {0.f, 0.f};
+#pragma unroll
+      for (int w = 0; w < Config::kWarps; ++w) {
+        const float *from = place(w);
+        const float factor = exp2Approximate(from[8 * kPitch + local] - base);
+        const float2 r = *reinterpret_cast<const float2 *>(from + local * kPitch + d);
+        sum += factor * from[8 * kPitch + 8 + local];
+        x.x += factor * r.x;
+        x.y += factor * r.y;
+      }
+      if (item.splits == 1) {
+        const float factor = vScale / sum;
+        const i64 at = (static_cast<i64>(item.sequence.firstRow + row) * Shape::kQHeads +
+                        item.head * Shape::kGroup + query % Shape::kGroup) *
+                           Shape::kHeadDim +
+                       d;
+        *reinterpret_cast<u32 *>(y + at) =
+            packPair<typename Shape::T>(x.x * factor, x.y * factor);
+      } else {
+        const i64 slot = ((static_cast<i64>(item.index) * Shape::kKvHeads + item.head) *
+                              Config::kMaxSplits +
+                          item.split) *
+                             Config::kRows +
+                         query;
+        *reinterpret_cast<float2 *>(partial + slot * Shape::kHeadDim + d) = x;
+        if (d == 0)
+          softmaxes[slot] = {maximum, sum};
+      }
+    }
+    __syncthreads();
+  }
+}
+
+} // namespace decode
+
+template <class Config> OCTET_DEVICE float2 *softmaxesOf(float *partial, int numSequences) {
+  using Shape = typename Config::Shape;
+  const i64 slots =
+      static_cast<i64>(numSequences) * Shape::kKvHeads * Config::kMaxSplits * Config::kRows;
+  return reinterpret_cast<float2 *>(partial + slots * Shape::kHeadDim);
+}
+
+template <class Config>
+OCTET_DEVICE void pagedDecode(const typename Config::Shape::T *q,
+                              const typename Config::Shape::Kv *k,
+                              const typename Config::Shape::Kv *v, const float *kScale,
+                              const float *vScale, typename Config::Shape::T *y,
+                              const Sequence *sequences, int numSequences, const int *pages,
+                              void *workspace) {
+  using Shape = typename Config::Shape;
+  extern __shared__ __align__(128) char shared[];
+  char *stages = shared;
+  Sequence *table = reinterpret_cast<Sequence *>(shared + Config::kWarps * Config::kWarpBytes);
+  int *items = reinterpret_cast<int *>(table + Config::kMaxSequences);
+  int *totals = items + Config::kMaxSequences;
+
+  launchNextGrid();
+  waitForPriorGrids();
+  const int total =
+      decode::fillTable<Config>(sequences, numSequences, table, items, totals);
+  if (static_cast<int>(blockIdx.x) >= total)
+    return;
+
+  float *partial = static_cast<float *>(workspace);
+  float2 *softmaxes = softmaxesOf<Config>(partial, numSequences);
+  const decode::Table rows{table, items, numSequences};
+  const float scale = scoreScale<Shape>(kScale), outScale = valueScale<Shape>(vScale);
+  const int warp = threadIdx.x / 32;
+  const u32 ring = sharedAddress(stages + warp * Config::kWarpBytes);
+
+  decode::Loader loader;
+  loader.item = blockIdx.x;
+  decode::start<Config>(loader, rows, total);
+  for (int i = 0; i < Config::kStages; ++i)
+    decode::loadPage<Config>(loader, rows, total, pages, k, v, ring + i * Config::kStageBytes);
+
+  int offset = 0; // of the stage in the ring
+  for (int index = blockIdx.x; index < total; index += gridDim.x) {
+    const DecodeItem item = decode::findItem<Config>(rows, index);
+    u32 factors[Config::kPadded / 16][Config::kNTiles][2];
+    decode::loadQueries<Config>(factors, item, q);
+    decode::State<Config> state;
+    decode::clear(state);
+    for (int page = item.page; page < item.endPage; ++page) {
+      cpAsyncWait<Config::kStages - 1>();
+      __syncwarp();
+      const u32 keys = ring + offset;
+      float scores[Config::kNTiles][4];
+      u32 p[Config::kNTiles][2];
+      decode::score<Config>(scores, factors, keys);
+      decode::softmax<Config>(p, scores, state, item,
+                              page * kPageTokens + warp * Config::kWarpKeys, scale);
+      decode::addValues<Config>(state, p, keys + Config::kTileBytes);
+      if (page + 1 == item.endPage)
+        decode::finish<Config>(state, item, stages, offset, partial, softmaxes, outScale, y);
+      __syncwarp();
+      decode::loadPage<Config>(loader, rows, total, pages, k, v, keys);
+      offset = offset + Config::kStageBytes == Config::kWarpBytes ? 0
+                                                                  : offset + Config::kStageBytes;
+    }
+  }
+  cpAsyncWait<0>();
+}
+
+/// Adds the splits of pagedDecode, in ascending order. A warp has a query: num_sequences *
+/// kv_heads * kRows warps, in CTAs of any number of warps.
+template <class Config>
+OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
+                             const Sequence *sequences, int numSequences, const void *workspace) {
+  using Shape = typename Config::Shape;
+  using T = typename Shape::T;
+  launchNextGrid();
+  waitForPriorGrids();
+  const int lane = threadIdx.x % 32;
+  int index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
+  const int query = index % Config::kRows;
+  index /= Config::kRows;
+  const int head = index % Shape::kKvHeads;
+  const int number = index / Shape::kKvHeads;
+  if (number >= numSequences)
+    return;
+  const Sequence s = sequences[number];
+  const Splits splits = splitsOf<Config>(s);
+  const int row = query / Shape::kGroup;
+  if (splits.count <= 1 || row >= s.numRows)
+    return;
+
+  const float *partial = static_cast<const float *>(workspace);
+  const float2 *softmaxes = softmaxesOf<Config>(const_cast<float *>(partial), numSequences);
+  const i64 slot = (static_cast<i64>(number) * Shape::kKvHeads + head) * Config::kMaxSplits *
+                       Config::kRows +
+                   query;
+  float maximum = minusInfinity();
+  for (int i = lane; i < splits.count; i += 32)
+    maximum = fmaxf(maximum, softmaxes[slot + static_cast<i64>(i) * Config::kRows].x);
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2)
+    maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, step));
+  const float base = finiteMaximum(maximum);
+
+  // Lanes have four neighbours of head_dim each.
+  constexpr int kPieces = divideUp(Shape::kHeadDim, 128);
+  float sum = 0.f, x[kPieces][4] = {};
+#pragma unroll 4
+  for (int i = 0; i < splits.count; ++i) {
+    const i64 at = slot + static_cast<i64>(i) * Config::kRows;
+    const float2 own = softmaxes[at];
+    const float factor = exp2Approximate(own.x - base);
+    sum += factor * own.y;
+#pragma unroll
+    for (int j = 0; j < kPieces; ++j)
+      if (4 * lane + 128 * j < Shape::kHeadDim) {
+        const float4 r = *reinterpret_cast<const float4 *>(partial + at * Shape::kHeadDim +
+                                                           4 * lane + 128 * j);
+        x[j][0] += factor * r.x;
+        x[j][1] += factor * r.y;
+        x[j][2] += factor * r.z;
+        x[j][3] += factor * r.w;
+      }
+  }
+  const float factor = valueScale<Shape>(vScale) / sum;
+  T *out = y + (static_cast<i64>(s.firstRow + row) * Shape::kQHeads + head * Shape::kGroup +
+                query % Shape::kGroup) *
+                   Shape::kHeadDim;
+#pragma unroll
+  for (int j = 0; j < kPieces; ++j)
+    if (4 * lane + 128 * j < Shape::kHeadDim)
+      *reinterpret_cast<uint2 *>(out + 4 * lane + 128 * j) = {
+          packPair<T>(x[j][0] * factor, x[j][1] * factor),
+          packPair<T>(x[j][2] * factor, x[j][3] * factor)};
+}
+
+} // namespace octet::cuda
