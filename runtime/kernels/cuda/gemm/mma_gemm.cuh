@@ -123,14 +123,16 @@ OCTET_DEVICE void copyWeights(u32 stage, const typename C::W *w, const typename 
   C::WTile::copy(stage + C::kWAt, w + static_cast<i64>(n0) * C::kK, C::kN - n0,
                  Tiles::begin(tile), Tiles::end(tile));
   if constexpr (C::kIsBlocked) {
-    for (int i = threadIdx.x; i < Tiles::kGroups * C::kScaleColumns; i += C::kThreads) {
-      int group = i / C::kScaleColumns, n = n0 + i % C::kScaleColumns * C::kSpan;
-      int block = Tiles::block(tile, group);
-      bool isThere = n < C::kN && block < Tiles::kBlocks;
+    constexpr int kScales = Tiles::kGroups * C::kScaleColumns;
+#pragma unroll
+    for (int j = 0; j < divideUp(kScales, C::kThreads); ++j) {
+      int i = j * C::kThreads + threadIdx.x, n = n0 + i % C::kScaleColumns * C::kSpan;
+      int block = Tiles::block(tile, i / C::kScaleColumns);
+      if (kScales % C::kThreads != 0 && i >= kScales)
+        break;
+      bool isThere = n < C::kN && Tiles::isBlock(block);
       const typename C::WScale *from =
-          wScale + (isThere ? static_cast<i64>(C::AllShards::scaleRow(n, C::kBlockN)) *
-                                      Tiles::kBlocks + block
-                            : 0);
+          wScale + static_cast<i64>(C::AllShards::scaleRow(n, C::kBlockN)) * Tiles::kBlocks + block;
       u32 to = stage + C::kWScaleAt + i * 4;
       if constexpr (kIsSame<typename C::WScale, float>)
         cpAsync<4>(to, from, isThere ? 4 : 0);
@@ -148,13 +150,17 @@ OCTET_DEVICE void copyInput(u32 stage, const typename C::X *x, const float *xSca
   C::XTile::copy(stage, x + static_cast<i64>(m0) * C::kK, rows - m0, Tiles::begin(tile),
                  Tiles::end(tile));
   if constexpr (C::kXScaling == Scaling::Block) {
+    constexpr int kScales = Tiles::kGroups * C::kTileM;
     i64 rowPitch = C::kXScaleByColumns ? 1 : Tiles::kBlocks;
     i64 blockPitch = C::kXScaleByColumns ? alignUp(rows, 4) : 1;
-    for (int i = threadIdx.x; i < Tiles::kGroups * C::kTileM; i += C::kThreads) {
-      int group = i / C::kTileM, m = m0 + i % C::kTileM, block = Tiles::block(tile, group);
-      bool isThere = m < rows && block < Tiles::kBlocks;
-      cpAsync<4>(stage + C::kXScaleAt + i * 4,
-                 xScale + (isThere ? m * rowPitch + block * blockPitch : 0), isThere ? 4 : 0);
+#pragma unroll
+    for (int j = 0; j < divideUp(kScales, C::kThreads); ++j) {
+      int i = j * C::kThreads + threadIdx.x, m = m0 + i % C::kTileM;
+      int block = Tiles::block(tile, i / C::kTileM);
+      if (kScales % C::kThreads != 0 && i >= kScales)
+        break;
+      cpAsync<4>(stage + C::kXScaleAt + i * 4, xScale + m * rowPitch + block * blockPitch,
+                 m < rows && Tiles::isBlock(block) ? 4 : 0);
     }
   }
 }
@@ -182,8 +188,32 @@ template <class C> OCTET_DEVICE void loadWeights(u32 (&b)[C::kProductsN * 2], u3
   }
 }
 
+/// NaN codes of w seen by a lane, in product column j (nanCodes); empty where w is not widened.
+template <class C> struct NanColumns {
+  u32 seen[C::kWidens ? C::kProductsN : 1] = {};
+
+  /// Makes NaN what a column with one sums to.
+  OCTET_DEVICE void apply(MmaSums<C> &d) {
+    if constexpr (C::kWidens) {
+#pragma unroll
+      for (int j = 0; j < C::kProductsN; ++j) {
+        // Lanes 4c to 4c + 3 read column c; lane l has the sums of 2t and 2t + 1.
+        u32 lanes = __ballot_sync(0xffffffffu, (seen[j] & 0x80808080u) != 0);
+        u32 columns = lanes >> (threadIdx.x % 4 * 8);
+#pragma unroll
+        for (int i = 0; i < C::kProductsM; ++i)
+#pragma unroll
+          for (int e = 0; e < 4; ++e)
+            if ((columns >> (e % 2 * 4)) & 0xfu)
+              d[i][j][e] = floatOf(0x7fffffffu);
+      }
+    }
+  }
+};
+
 /// Adds the products of kStep columns to the sums.
-template <class C> OCTET_DEVICE void multiplyStep(MmaSums<C> &d, u32 xTile, u32 wTile, int step) {
+template <class C>
+OCTET_DEVICE void multiplyStep(MmaSums<C> &d, NanColumns<C> &nan, u32 xTile, u32 wTile, int step) {
   int lane = threadIdx.x % 32, first = threadIdx.x / 32 / C::kWarpsN * C::kProductsM * 16;
   u32 b[C::kProductsN * 2];
   loadWeights<C>(b, wTile, step);
@@ -218,6 +248,7 @@ template <class C> OCTET_DEVICE void multiplyStep(MmaSums<C> &d, u32 xTile, u32 
       for (int j = 0; j < C::kProductsN; ++j) {
         u32 wide[2];
         widenE4m3<typename C::X>(wide, b[j * 2 + half]);
+        nan.seen[j] |= nanCodes(b[j * 2 + half]);
 #pragma unroll
         for (int i = 0; i < C::kProductsM; ++i)
           mmaSync<typename C::X>(d[i][j], a[i], wide[0], wide[1]);
@@ -336,6 +367,7 @@ OCTET_DEVICE void mmaGemm(const typename C::X *x, const float *xScale, const typ
   launchNextGrid();
 
   MmaSums<C> total = {};
+  NanColumns<C> nan;
   int stage = 0, free = C::kStages - 1;
 #pragma unroll 1
   for (int tile = 0; tile < Tiles::kCount; ++tile) {
@@ -356,18 +388,19 @@ OCTET_DEVICE void mmaGemm(const typename C::X *x, const float *xScale, const typ
         MmaSums<C> part = {};
 #pragma unroll
         for (int step = 0; step < kSteps; ++step)
-          multiplyStep<C>(part, xTile, wTile, group * kSteps + step);
+          multiplyStep<C>(part, nan, xTile, wTile, group * kSteps + step);
         promote<C>(total, part, shared + stage * C::kStageBytes, group);
       } else {
 #pragma unroll
         for (int step = 0; step < kSteps; ++step)
-          multiplyStep<C>(total, xTile, wTile, group * kSteps + step);
+          multiplyStep<C>(total, nan, xTile, wTile, group * kSteps + step);
       }
     }
     stage = stage + 1 == C::kStages ? 0 : stage + 1;
     free = free + 1 == C::kStages ? 0 : free + 1;
   }
 
+  nan.apply(total);
   storeSums<C>(total, xScale, wScale, bias, y, place, m);
 }
 

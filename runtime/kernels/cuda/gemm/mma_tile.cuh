@@ -74,6 +74,9 @@ template <int kK, int kPlainK, int kStep, int kBlockK> struct KTiles {
   static OCTET_DEVICE int block(int tile, int group) {
     return kIsWhole ? (tile * kTileK + group * kGroup) / maxOf(kBlockK, 1) : tile / kParts;
   }
+  static OCTET_DEVICE bool isBlock(int block) {
+    return !kIsWhole || kCount * kTileK <= kBlocks * kBlockK || block < kBlocks;
+  }
 };
 
 /// Rows of a matrix [*, kK] of T in shared memory.
@@ -93,21 +96,42 @@ template <class T, int kRows_, int kK, class Tiles, int kThreads, bool kByPairs>
 
   /// Copies columns [begin, end) of `rows` rows that start at `from`; zeros around.
   static OCTET_DEVICE void copy(u32 to, const T *from, int rows, int begin, int end) {
+    // With this many rows between a thread's chunks they are the same chunk of their rows, in the
+    // same place: addresses differ by constants.
+    constexpr int kRowStep = kThreads / kChunks;
     const char *base = reinterpret_cast<const char *>(from);
+    if constexpr (kIsEven) {
+      int row = threadIdx.x / kChunks, chunk = threadIdx.x % kChunks;
+      int valid = validBytes(begin, end, chunk);
+      const char *source = base + static_cast<i64>(row) * kK * kSize + begin * kSize + chunk * 16;
+      u32 target = to + place(row, chunk);
 #pragma unroll
-    for (int i = 0; i < divideUp(kRows * kChunks, kThreads); ++i) {
-      int index = i * kThreads + threadIdx.x;
-      if (kRows * kChunks % kThreads != 0 && index >= kRows * kChunks)
-        break;
-      int row = index / kChunks, chunk = index % kChunks;
-      int valid = row < rows ? minOf(maxOf((end - begin) * kSize - chunk * 16, 0), 16) : 0;
-      const char *source =
-          valid > 0 ? base + (static_cast<i64>(row) * kK + begin) * kSize + chunk * 16 : base;
-      copyChunk(to + place(row, chunk), source, valid);
+      for (int i = 0; i < divideUp(kRows, kRowStep); ++i)
+        if (kRows % kRowStep == 0 || row + i * kRowStep < kRows)
+          copyChunk(target + i * kRowStep * kPitch,
+                    source + static_cast<i64>(i) * kRowStep * kK * kSize,
+                    row + i * kRowStep < rows ? valid : 0);
+    } else {
+      for (int i = threadIdx.x; i < kRows * kChunks; i += kThreads) {
+        int row = i / kChunks, chunk = i % kChunks;
+        copyChunk(to + place(row, chunk),
+                  base + static_cast<i64>(row) * kK * kSize + begin * kSize + chunk * 16,
+                  row < rows ? validBytes(begin, end, chunk) : 0);
+      }
     }
   }
 
 private:
+  static constexpr bool kIsEven = kThreads % kChunks == 0 && kThreads / kChunks % 8 == 0;
+
+  static OCTET_DEVICE int validBytes(int begin, int end, int chunk) {
+    if constexpr (Tiles::kIsWhole && kK % Tiles::kTileK == 0)
+      return 16;
+    else
+      return minOf(maxOf((end - begin) * kSize - chunk * 16, 0), 16);
+  }
+
+  /// Nothing is read where `valid` is 0, whatever the address.
   static OCTET_DEVICE void copyChunk(u32 to, const char *from, int valid) {
     if constexpr (kAlign >= 4) {
 #pragma unroll

@@ -18,8 +18,7 @@
 namespace octet::cuda {
 
 /// Copies `kBytes` (4, 8 or 16; both addresses are multiples of it), of which the first `valid`
-/// are read and the rest are zeros. Nothing is read where `valid` is 0, but `from` must be an
-/// address of global memory.
+/// are read and the rest are zeros. Nothing is read where `valid` is 0, whatever the address.
 template <int kBytes> OCTET_DEVICE void cpAsync(u32 to, const void *from, int valid) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "cp.async moves 4, 8 or 16 bytes");
   if constexpr (kBytes == 16)

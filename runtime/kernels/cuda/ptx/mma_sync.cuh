@@ -74,6 +74,7 @@ OCTET_DEVICE void mmaSync(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 }
 
 /// Four E4M3 codes as two words of two T (BF16 or F16), exactly, on targets without FP8 too (B4).
+/// A NaN becomes 480: see nanCodes.
 template <class T> OCTET_DEVICE void widenE4m3(u32 (&y)[2], u32 codes) {
   static_assert(kIsSame<T, Bf16> || kIsSame<T, F16>, "both hold every E4M3 value");
   // The fields of E4M3 moved into those of T are the value times a power of two, subnormals too.
@@ -90,13 +91,10 @@ template <class T> OCTET_DEVICE void widenE4m3(u32 (&y)[2], u32 codes) {
     else // times 2^8
       asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y[i]) : "r"(moved), "r"(0x5c005c00u));
   }
-  // NaN (N1) is the one code that is no number.
-  if (((codes & 0x7f7f7f7fu) + 0x01010101u) & 0x80808080u) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      if (((codes >> (8 * i)) & 0x7fu) == 0x7fu)
-        y[i / 2] |= 0x7fffu << (16 * (i % 2));
-  }
 }
+
+/// The highest bit of each byte of four E4M3 codes is set if the code is NaN (N1); other bits are
+/// anything.
+OCTET_DEVICE u32 nanCodes(u32 codes) { return (codes & 0x7f7f7f7fu) + 0x01010101u; }
 
 } // namespace octet::cuda
