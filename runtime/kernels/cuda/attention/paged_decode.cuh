@@ -13,7 +13,7 @@
 // pages, so a row's result depends on its sequence alone, never on the batch (B5). An item is a
 // split and a KV head; its queries (rows x heads of the group) share each read of K and V. CTAs go
 // over the items of the batch, each its own share, as one stream of pages. A sequence with one
-// split is finished here; of others, joinSplits adds the partial results in ascending order.
+// split is finished here; of others, joinSplits adds the partial results in a fixed order.
 //
 // Products are transposed: S^T = K Q^T and Y^T = V^T P^T, so that 8 queries fill a tensor product.
 // A warp has 16 keys of each page to itself: its own ring of copies, maximum, sum and result; the
@@ -595,21 +595,23 @@ OCTET_DEVICE void pagedDecode(const typename Config::Shape::T *q,
   cpAsyncWait<0>();
 }
 
-/// Adds the splits of pagedDecode, in ascending order. A warp has a query: num_sequences *
-/// kv_heads * kRows warps, in CTAs of any number of warps.
+/// Adds the splits of pagedDecode. A CTA of 128 threads has a query: num_sequences * kv_heads *
+/// kRows of them. Each of its warps takes every fourth split, so all reads are under way at once.
 template <class Config>
 OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
                              const Sequence *sequences, int numSequences, const void *workspace) {
   using Shape = typename Config::Shape;
   using T = typename Shape::T;
+  constexpr int kWarps = Config::kWarps;
+  __shared__ __align__(16) float results[kWarps][Shape::kHeadDim];
+  __shared__ float sums[kWarps];
+
   launchNextGrid();
   waitForPriorGrids();
-  const int lane = threadIdx.x % 32;
-  int index = (blockIdx.x * blockDim.x + threadIdx.x) / 32;
-  const int query = index % Config::kRows;
-  index /= Config::kRows;
-  const int head = index % Shape::kKvHeads;
-  const int number = index / Shape::kKvHeads;
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const int query = blockIdx.x % Config::kRows;
+  const int head = blockIdx.x / Config::kRows % Shape::kKvHeads;
+  const int number = blockIdx.x / (Config::kRows * Shape::kKvHeads);
   if (number >= numSequences)
     return;
   const Sequence s = sequences[number];
@@ -624,8 +626,10 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
                        Config::kRows +
                    query;
   float maximum = minusInfinity();
-  for (int i = lane; i < splits.count; i += 32)
-    maximum = fmaxf(maximum, softmaxes[slot + static_cast<i64>(i) * Config::kRows].x);
+#pragma unroll
+  for (int i = 0; i < divideUp(Config::kMaxSplits, 32); ++i)
+    if (i * 32 + lane < splits.count)
+      maximum = fmaxf(maximum, softmaxes[slot + static_cast<i64>(i * 32 + lane) * Config::kRows].x);
 #pragma unroll
   for (int step = 1; step < 32; step *= 2)
     maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, step));
@@ -634,8 +638,8 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
   // Lanes have four neighbours of head_dim each.
   constexpr int kPieces = divideUp(Shape::kHeadDim, 128);
   float sum = 0.f, x[kPieces][4] = {};
-#pragma unroll 4
-  for (int i = 0; i < splits.count; ++i) {
+#pragma unroll 8
+  for (int i = warp; i < splits.count; i += kWarps) {
     const i64 at = slot + static_cast<i64>(i) * Config::kRows;
     const float2 own = softmaxes[at];
     const float factor = exp2Approximate(own.x - base);
@@ -651,16 +655,33 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
         x[j][3] += factor * r.w;
       }
   }
-  const float factor = valueScale<Shape>(vScale) / sum;
-  T *out = y + (static_cast<i64>(s.firstRow + row) * Shape::kQHeads + head * Shape::kGroup +
-                query % Shape::kGroup) *
-                   Shape::kHeadDim;
 #pragma unroll
   for (int j = 0; j < kPieces; ++j)
     if (4 * lane + 128 * j < Shape::kHeadDim)
-      *reinterpret_cast<uint2 *>(out + 4 * lane + 128 * j) = {
-          packPair<T>(x[j][0] * factor, x[j][1] * factor),
-          packPair<T>(x[j][2] * factor, x[j][3] * factor)};
+      *reinterpret_cast<float4 *>(&results[warp][4 * lane + 128 * j]) = {x[j][0], x[j][1],
+                                                                         x[j][2], x[j][3]};
+  if (lane == 0)
+    sums[warp] = sum;
+  __syncthreads();
+
+  float all = 0.f;
+#pragma unroll
+  for (int w = 0; w < kWarps; ++w)
+    all += sums[w];
+  const float factor = valueScale<Shape>(vScale) / all;
+  T *out = y + (static_cast<i64>(s.firstRow + row) * Shape::kQHeads + head * Shape::kGroup +
+                query % Shape::kGroup) *
+                   Shape::kHeadDim;
+  const int d = 2 * static_cast<int>(threadIdx.x);
+  if (d < Shape::kHeadDim) {
+    float2 total = {0.f, 0.f};
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      total.x += results[w][d];
+      total.y += results[w][d + 1];
+    }
+    *reinterpret_cast<u32 *>(out + d) = packPair<T>(total.x * factor, total.y * factor);
+  }
 }
 
 } // namespace octet::cuda

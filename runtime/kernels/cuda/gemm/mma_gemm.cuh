@@ -83,7 +83,7 @@ struct MmaGemm {
   using WTile = MmaTile<W, kTileN, kK, Tiles, kThreads, false>;
 
   /// Rows of w that certainly share a scale.
-  static constexpr int kSpan = !kIsBlocked                            ? kTileN
+  static constexpr int kSpan = !kIsBlocked                           ? kTileN
                                : TShards::isAligned(kBlockN, kTileN) ? kTileN
                                : TShards::isAligned(kBlockN, 8)      ? 8
                                                                      : 1;
@@ -104,7 +104,8 @@ struct MmaGemm {
 
 /// Where a CTA's tile of y lies. Tiles that share rows of w and of x follow each other in squares,
 /// so that both stay in the L2 cache.
-template <class C> struct MmaPlace {
+template <class C>
+struct MmaPlace {
   int m, n; ///< of the first row and column
   OCTET_DEVICE explicit MmaPlace(int rows) {
     constexpr int kAcross = divideUp(C::kN, C::kTileN), kHigh = 8;
@@ -120,8 +121,8 @@ template <class C>
 OCTET_DEVICE void copyWeights(u32 stage, const typename C::W *w, const typename C::WScale *wScale,
                               int n0, int tile) {
   using Tiles = typename C::Tiles;
-  C::WTile::copy(stage + C::kWAt, w + static_cast<i64>(n0) * C::kK, C::kN - n0,
-                 Tiles::begin(tile), Tiles::end(tile));
+  C::WTile::copy(stage + C::kWAt, w + static_cast<i64>(n0) * C::kK, C::kN - n0, Tiles::begin(tile),
+                 Tiles::end(tile));
   if constexpr (C::kIsBlocked) {
     constexpr int kScales = Tiles::kGroups * C::kScaleColumns;
 #pragma unroll
@@ -166,10 +167,12 @@ OCTET_DEVICE void copyInput(u32 stage, const typename C::X *x, const float *xSca
 }
 
 /// The sums of a warp: d[i][j] is a product's fragment (mma_sync.cuh).
-template <class C> using MmaSums = float[C::kProductsM][C::kProductsN][4];
+template <class C>
+using MmaSums = float[C::kProductsM][C::kProductsN][4];
 
 /// Fragments of w: b[2 j], b[2 j + 1] of product column j, 32 bytes of a row in all.
-template <class C> OCTET_DEVICE void loadWeights(u32 (&b)[C::kProductsN * 2], u32 wTile, int step) {
+template <class C>
+OCTET_DEVICE void loadWeights(u32 (&b)[C::kProductsN * 2], u32 wTile, int step) {
   int lane = threadIdx.x % 32, first = threadIdx.x / 32 % C::kWarpsN * C::kProductsN * 8;
   int chunk = step * 2 + (lane >> 3 & 1);
 #pragma unroll
@@ -189,7 +192,8 @@ template <class C> OCTET_DEVICE void loadWeights(u32 (&b)[C::kProductsN * 2], u3
 }
 
 /// NaN codes of w seen by a lane, in product column j (nanCodes); empty where w is not widened.
-template <class C> struct NanColumns {
+template <class C>
+struct NanColumns {
   u32 seen[C::kWidens ? C::kProductsN : 1] = {};
 
   /// Makes NaN what a column with one sums to.
@@ -221,7 +225,8 @@ OCTET_DEVICE void multiplyStep(MmaSums<C> &d, NanColumns<C> &nan, u32 xTile, u32
     u32 a[C::kProductsM][4];
 #pragma unroll
     for (int i = 0; i < C::kProductsM; ++i)
-      ldmatrix4(a[i], xTile + C::XTile::place(first + i * 16 + (lane & 15), step * 2 + (lane >> 4)));
+      ldmatrix4(a[i],
+                xTile + C::XTile::place(first + i * 16 + (lane & 15), step * 2 + (lane >> 4)));
 #pragma unroll
     for (int i = 0; i < C::kProductsM; ++i)
 #pragma unroll
@@ -260,8 +265,7 @@ OCTET_DEVICE void multiplyStep(MmaSums<C> &d, NanColumns<C> &nan, u32 xTile, u32
 /// Promotes the sums of a group: total += (sx sw) part (N6), or without scales where they come at
 /// the end (N6b).
 template <class C>
-OCTET_DEVICE void promote(MmaSums<C> &total, const MmaSums<C> &part, const char *stage,
-                          int group) {
+OCTET_DEVICE void promote(MmaSums<C> &total, const MmaSums<C> &part, const char *stage, int group) {
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   int row = warp / C::kWarpsN * C::kProductsM * 16 + lane / 4;
   int column = warp % C::kWarpsN * C::kProductsN * 8 + lane % 4 * 2;
@@ -304,8 +308,8 @@ OCTET_DEVICE void storeSums(const MmaSums<C> &total, const float *xScale,
     for (int e = 0; e < 2; ++e)
       if (n + e < C::kN) {
         if constexpr (kScalesW)
-          sw[e] = scaleOf(
-              wScale[C::kWScaling == Scaling::Row ? n + e : C::AllShards::shardOf(n + e)]);
+          sw[e] =
+              scaleOf(wScale[C::kWScaling == Scaling::Row ? n + e : C::AllShards::shardOf(n + e)]);
         if constexpr (!kIsSame<typename C::Bias, void>)
           added[e] = toFloat(bias[n + e]);
       }

@@ -50,7 +50,8 @@ constexpr __host__ __device__ int greatestDivisor(int a, int b) {
 ///   kPlainK  columns of a tile where blocks do not matter
 ///   kStep    columns that the warps take at a time
 ///   kBlockK  of the scales; 0: none
-template <int kK, int kPlainK, int kStep, int kBlockK> struct KTiles {
+template <int kK, int kPlainK, int kStep, int kBlockK>
+struct KTiles {
   static constexpr bool kIsWhole =
       kBlockK == 0 || (kBlockK % kStep == 0 && (kPlainK % kBlockK == 0 || kBlockK % kPlainK == 0));
   static constexpr int kParts = kIsWhole ? 1 : divideUp(kBlockK, kPlainK);
@@ -81,14 +82,15 @@ template <int kK, int kPlainK, int kStep, int kBlockK> struct KTiles {
 
 /// Rows of a matrix [*, kK] of T in shared memory.
 ///   kByPairs  chunks lie as loads of 8 bytes want them (above)
-template <class T, int kRows_, int kK, class Tiles, int kThreads, bool kByPairs> struct MmaTile {
+template <class T, int kRows_, int kK, class Tiles, int kThreads, bool kByPairs>
+struct MmaTile {
   static constexpr int kSize = sizeof(T), kRows = kRows_;
   static constexpr int kPitch = alignUp(Tiles::kTileK * kSize, 128);
   static constexpr int kBytes = kRows * kPitch;
   static constexpr int kChunks = Tiles::kTileK * kSize / 16;
   /// Bytes that every address of a chunk in global memory is a multiple of.
   static constexpr int kAlign =
-      greatestDivisor(greatestDivisor(kK * kSize, Tiles::kAlignment * kSize), 16);
+      greatestDivisor(greatestDivisor(kK * kSize, Tiles::kAlignment *kSize), 16);
 
   static OCTET_DEVICE u32 place(int row, int chunk) {
     return row * kPitch + ((chunk ^ (kByPairs ? (row & 3) << 1 : row & 7)) << 4);

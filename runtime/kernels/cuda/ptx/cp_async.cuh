@@ -19,22 +19,24 @@ namespace octet::cuda {
 
 /// Copies `kBytes` (4, 8 or 16; both addresses are multiples of it), of which the first `valid`
 /// are read and the rest are zeros. Nothing is read where `valid` is 0, whatever the address.
-template <int kBytes> OCTET_DEVICE void cpAsync(u32 to, const void *from, int valid) {
+template <int kBytes>
+OCTET_DEVICE void cpAsync(u32 to, const void *from, int valid) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "cp.async moves 4, 8 or 16 bytes");
   if constexpr (kBytes == 16)
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                  "r"(valid)
                  : "memory");
   else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from),
-                 "n"(kBytes), "r"(valid)
+    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(kBytes),
+                 "r"(valid)
                  : "memory");
 }
 
 OCTET_DEVICE void cpAsyncCommit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 
 /// Waits until at most `kGroups` of the thread's groups are under way.
-template <int kGroups> OCTET_DEVICE void cpAsyncWait() {
+template <int kGroups>
+OCTET_DEVICE void cpAsyncWait() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kGroups) : "memory");
 }
 

@@ -75,7 +75,8 @@ OCTET_DEVICE void mmaSync(float (&d)[4], const u32 (&a)[4], u32 b0, u32 b1) {
 
 /// Four E4M3 codes as two words of two T (BF16 or F16), exactly, on targets without FP8 too (B4).
 /// A NaN becomes 480: see nanCodes.
-template <class T> OCTET_DEVICE void widenE4m3(u32 (&y)[2], u32 codes) {
+template <class T>
+OCTET_DEVICE void widenE4m3(u32 (&y)[2], u32 codes) {
   static_assert(kIsSame<T, Bf16> || kIsSame<T, F16>, "both hold every E4M3 value");
   // The fields of E4M3 moved into those of T are the value times a power of two, subnormals too.
   constexpr int kShift = kIsSame<T, Bf16> ? 4 : 1;

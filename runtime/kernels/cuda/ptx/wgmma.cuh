@@ -16,7 +16,7 @@
 
 #pragma once
 
-#include "runtime/kernels/cuda/ptx/base.cuh"
+#include "ptx/base.cuh"
 
 namespace octet::cuda {
 

@@ -18,7 +18,8 @@
 namespace octet::cuda {
 
 /// Rows of each shard.
-template <int... kRows> struct Shards {
+template <int... kRows>
+struct Shards {
   static_assert(sizeof...(kRows) > 0 && ((kRows > 0) && ...), "every shard has rows");
   static constexpr int kCount = sizeof...(kRows);
   static constexpr int kTotal = (kRows + ...);

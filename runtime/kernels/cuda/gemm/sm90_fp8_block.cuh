@@ -1,0 +1,38 @@
+//===- sm90_fp8_block.cuh - Block-scaled FP8 products of sm_90a -----------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   y[i,j] = round(sum_b sx[i,b] sw[row(j),b] sum_{k in b} x[i,k] w[j,k] + bias[j])         (N6)
+//
+// with blocks b of 128 columns: E4M3 x and w, sx 1x128 column-major [cdiv(K,128)][pitch] (P3), sw
+// 128x128, each shard with rows of its own (W5b). The inner sum is the tensor core's, the outer one
+// FP32. The operands, shared memory and grids are those of sm90_swapped.cuh (few rows) and
+// sm90_tiled.cuh (many).
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "gemm/sm90_swapped.cuh"
+#include "gemm/sm90_tiled.cuh"
+
+namespace octet::cuda {
+
+template <class Output, class Bias, int kN, int kK, class ShardWidths>
+using Sm90Fp8Block =
+    Sm90Product<E4m3, Output, Bias, ScaleKind::Block, ScaleKind::Block, kN, kK, ShardWidths>;
+
+/// `bias` may be null.
+template <class P>
+OCTET_DEVICE Sm90Operands<P> fp8BlockOperands(const TensorMap &x, const TensorMap &xScale,
+                                              const TensorMap &w, const float *wScale,
+                                              const typename P::Bias *bias, typename P::Output *y,
+                                              int m) {
+  return {&x, &w, &xScale, nullptr, wScale, bias, y, m};
+}
+
+} // namespace octet::cuda

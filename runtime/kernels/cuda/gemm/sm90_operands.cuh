@@ -1,0 +1,390 @@
+//===- sm90_operands.cuh - What the products of sm_90a share --------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A product as its contract has it (Sm90Product), the scales of one step of K, and the loop over K
+// of one warpgroup:
+//
+//   block scales   total += (x w^T over 128 of K) * (sx * sw)     one FMA an element (N6)
+//   other FP8      total += (x w^T over 128 of K)                 FP32, so that the tensor core's
+//                                                                 shorter sums stay short (N6)
+//   16-bit floats  total  = x w^T, in the tensor core's FP32
+//
+// A step of K is 128 bytes of a row: 128 E4M3 or 64 BF16/F16. Where K ends inside a step, bulk
+// copies fill zeros. Rows beyond M or N are zeros too, and are not stored.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "ptx/base.cuh"
+#include "ptx/cluster.cuh"
+#include "ptx/mbarrier.cuh"
+#include "ptx/tma.cuh"
+#include "ptx/wgmma.cuh"
+#include "tile/descriptor.cuh"
+#include "tile/shards.cuh"
+#include "tile/stages.cuh"
+
+namespace octet::cuda {
+
+//===----------------------------------------------------------------------===//
+// The product
+//===----------------------------------------------------------------------===//
+
+/// What a scale of an operand is for: nothing, all of it (of a shard, for W), a row of it, or a
+/// block: 1x128 of X, 128x128 of W.
+enum class ScaleKind { None, Tensor, Row, Block };
+
+template <class Input_, class Output_, class Bias_, ScaleKind kScaleX_, ScaleKind kScaleW_, int kN_,
+          int kK_, class Shards_>
+struct Sm90Product {
+  using Input = Input_;   ///< of X and W: E4m3, Bf16 or F16
+  using Output = Output_; ///< Bf16, F16 or float
+  using Bias = Bias_;     ///< Bf16, F16 or float, also where there is none
+  using Shards = Shards_;
+  static constexpr ScaleKind kScaleX = kScaleX_, kScaleW = kScaleW_;
+  static constexpr int kN = kN_, kK = kK_;
+  static constexpr bool kBlocks = kScaleW == ScaleKind::Block;
+  static constexpr bool kPromotes = kIsSame<Input, E4m3>;
+  static constexpr int kStepK = kRowBytes / sizeof(Input);
+  static constexpr int kSteps = divideUp(kK, kStepK);
+
+  static_assert(kIsSame<Input, E4m3> || kIsSame<Input, Bf16> || kIsSame<Input, F16>,
+                "operands are E4M3, BF16 or F16");
+  static_assert(kK * sizeof(Input) % 16 == 0, "rows of X and W are multiples of 16 bytes");
+  static_assert(Shards::kTotal == kN, "the shards are all rows of W");
+  static_assert(kBlocks == (kScaleX == ScaleKind::Block), "blocks scale both operands or neither");
+  static_assert((kScaleX == ScaleKind::None) == (kScaleW == ScaleKind::None) &&
+                    (kScaleX == ScaleKind::None) == !kIsSame<Input, E4m3>,
+                "E4M3 is scaled, other operands are not");
+  static_assert(!kBlocks || Shards::isAligned(128, 8),
+                "shards that have block scales start at multiples of 8 rows");
+};
+
+/// Operands in global memory, as far as a contract has them.
+template <class P> struct Sm90Operands {
+  const TensorMap *x = nullptr, *w = nullptr;
+  const TensorMap *xScaleMap = nullptr; ///< of block scales [K / 128][M]
+  const float *xScale = nullptr;        ///< [M] or one
+  const float *wScale = nullptr;        ///< blocks [scale rows][K / 128], [N] or one a shard
+  const typename P::Bias *bias = nullptr; ///< [N]
+  typename P::Output *y = nullptr;        ///< [M][N]
+  int m = 0;
+};
+
+/// What a sum of row `row` is multiplied by at its end, N's part left out.
+template <class P> OCTET_DEVICE float rowScale(const Sm90Operands<P> &ops, int row) {
+  if constexpr (P::kScaleX == ScaleKind::Row)
+    return row < ops.m ? ops.xScale[row] : 0.f;
+  else if constexpr (P::kScaleX == ScaleKind::Tensor)
+    return ops.xScale[0];
+  else
+    return 1.f;
+}
+
+template <class P> OCTET_DEVICE float columnScale(const Sm90Operands<P> &ops, int column) {
+  if constexpr (P::kScaleW == ScaleKind::Row)
+    return column < P::kN ? ops.wScale[column] : 0.f;
+  else if constexpr (P::kScaleW == ScaleKind::Tensor)
+    return ops.wScale[P::Shards::shardOf(column)];
+  else
+    return 1.f;
+}
+
+template <class P> OCTET_DEVICE float columnBias(const Sm90Operands<P> &ops, int column) {
+  return ops.bias && column < P::kN ? toFloat(ops.bias[column]) : 0.f;
+}
+
+/// The value before its one rounding (N6, N6b).
+template <class P> OCTET_DEVICE float finish(float sum, float scaleX, float scaleW, float bias) {
+  if constexpr (P::kScaleX == ScaleKind::Row || P::kScaleX == ScaleKind::Tensor)
+    sum = __fmul_rn(sum, __fmul_rn(scaleX, scaleW));
+  return __fadd_rn(sum, bias);
+}
+
+/// Rounds and stores four neighbours of a row, those that are inside of N.
+template <class P>
+OCTET_DEVICE void storeFour(const Sm90Operands<P> &ops, int row, int column,
+                            const float (&values)[4]) {
+  typename P::Output *at = ops.y + static_cast<i64>(row) * P::kN + column;
+  if constexpr (P::kN % 4 == 0) {
+    if (column >= P::kN)
+      return;
+    if constexpr (kIsSame<typename P::Output, float>)
+      *reinterpret_cast<float4 *>(at) = {values[0], values[1], values[2], values[3]};
+    else
+      *reinterpret_cast<uint2 *>(at) = {packPair<typename P::Output>(values[0], values[1]),
+                                        packPair<typename P::Output>(values[2], values[3])};
+  } else {
+#pragma unroll
+    for (int j = 0; j < 4; ++j)
+      if (column + j < P::kN)
+        at[j] = fromFloat<typename P::Output>(values[j]);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Scales of W in a stage
+//===----------------------------------------------------------------------===//
+
+/// The block scales of a tile of kRows rows of W for one step of K: one float a granule, copied by
+/// as many lanes of the producer's warp, which arrive on the stage's barrier when theirs is there.
+template <class P, int kRows> struct WeightScales {
+  /// Rows, counted from any multiple of it, that have one scale row.
+  static constexpr int granule() {
+    int rows = 128;
+    while (rows > 1 && (kRows % rows != 0 || !P::Shards::isAligned(128, rows)))
+      rows /= 2;
+    return rows;
+  }
+  static constexpr int kGranule = granule();
+  static constexpr int kCount = P::kBlocks ? kRows / kGranule : 0;
+  static constexpr int kBytes = alignUp(kCount * 4, 16);
+  static_assert(kCount <= 32, "a lane copies a scale: the tile's rows or the shards' ends are odd");
+
+  /// This lane's pointer at step 0, null for a lane that has none.
+  static OCTET_DEVICE const float *source(const float *scales, int row, int lane) {
+    if (lane >= kCount)
+      return nullptr;
+    int n = minOf(row + lane * kGranule, P::kN - 1);
+    return scales + static_cast<i64>(P::Shards::scaleRow(n, 128)) * P::kSteps;
+  }
+
+  static OCTET_DEVICE void copy(const float *source, u32 stage, int lane, u32 barrier) {
+    if (!source)
+      return;
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n"
+                 "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(stage + 4 * lane),
+                 "l"(source), "r"(barrier)
+                 : "memory");
+  }
+};
+
+OCTET_DEVICE float loadShared(u32 address) {
+  float x;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(x) : "r"(address));
+  return x;
+}
+OCTET_DEVICE float2 loadShared2(u32 address) {
+  float2 x;
+  asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(address));
+  return x;
+}
+
+//===----------------------------------------------------------------------===//
+// Promotion
+//===----------------------------------------------------------------------===//
+
+/// Sums without block scales: added as they are.
+template <int kColumns> struct PlainSums {
+  struct Values {};
+  OCTET_DEVICE Values load(int, int) const { return {}; }
+  OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
+                        const Values &) const {
+#pragma unroll
+    for (int i = 0; i < kColumns / 2; ++i)
+      total[i] = __fadd_rn(total[i], part[i]);
+  }
+};
+
+/// Rows of the sums are rows of X, columns rows of W.
+template <int kColumns, int kGranule, int kStrideX, int kStrideW> struct TiledScales {
+  static constexpr int kGranules = kColumns / kGranule;
+  u32 x, w; ///< this thread's first row, the tile's first granule, in stage 0
+  struct Values {
+    float upper[kGranules], lower[kGranules];
+  };
+  OCTET_DEVICE Values load(int stage, int pass) const {
+    Values values;
+    float upper = loadShared(x + stage * kStrideX + pass * 256);
+    float lower = loadShared(x + stage * kStrideX + pass * 256 + 32);
+#pragma unroll
+    for (int g = 0; g < kGranules; ++g) {
+      float scale = loadShared(w + stage * kStrideW + 4 * g);
+      values.upper[g] = __fmul_rn(upper, scale);
+      values.lower[g] = __fmul_rn(lower, scale);
+    }
+    return values;
+  }
+  OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
+                        const Values &values) const {
+#pragma unroll
+    for (int i = 0; i < kColumns / 8; ++i) {
+      float upper = values.upper[8 * i / kGranule], lower = values.lower[8 * i / kGranule];
+      total[4 * i] = __fmaf_rn(part[4 * i], upper, total[4 * i]);
+      total[4 * i + 1] = __fmaf_rn(part[4 * i + 1], upper, total[4 * i + 1]);
+      total[4 * i + 2] = __fmaf_rn(part[4 * i + 2], lower, total[4 * i + 2]);
+      total[4 * i + 3] = __fmaf_rn(part[4 * i + 3], lower, total[4 * i + 3]);
+    }
+  }
+};
+
+/// Rows of the sums are rows of W, columns rows of X.
+template <int kColumns, bool kOneScale, int kStrideX, int kStrideW> struct SwappedScales {
+  u32 x;            ///< this thread's first column, in stage 0
+  u32 upper, lower; ///< the scales of its two rows; one where a granule holds both
+  struct Values {
+    float2 x[kColumns / 8];
+    float upper, lower;
+  };
+  OCTET_DEVICE Values load(int stage, int) const {
+    Values values;
+#pragma unroll
+    for (int i = 0; i < kColumns / 8; ++i)
+      values.x[i] = loadShared2(x + stage * kStrideX + 32 * i);
+    values.upper = loadShared(upper + stage * kStrideW);
+    values.lower = kOneScale ? values.upper : loadShared(lower + stage * kStrideW);
+    return values;
+  }
+  OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
+                        const Values &values) const {
+#pragma unroll
+    for (int i = 0; i < kColumns / 8; ++i) {
+      float even = __fmul_rn(values.x[i].x, values.upper);
+      float odd = __fmul_rn(values.x[i].y, values.upper);
+      total[4 * i] = __fmaf_rn(part[4 * i], even, total[4 * i]);
+      total[4 * i + 1] = __fmaf_rn(part[4 * i + 1], odd, total[4 * i + 1]);
+      if constexpr (!kOneScale) {
+        even = __fmul_rn(values.x[i].x, values.lower);
+        odd = __fmul_rn(values.x[i].y, values.lower);
+      }
+      total[4 * i + 2] = __fmaf_rn(part[4 * i + 2], even, total[4 * i + 2]);
+      total[4 * i + 3] = __fmaf_rn(part[4 * i + 3], odd, total[4 * i + 3]);
+    }
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// The loop over K
+//===----------------------------------------------------------------------===//
+
+/// kPasses products of 64 rows against the same kColumns columns. kBuffers of two starts the
+/// product of a step before the sums of the step before are promoted, so that a warpgroup alone
+/// keeps the tensor core busy; its registers allow kPasses of one.
+template <class Input, int kColumns, int kPasses, int kBuffers, bool kPromotes, int kStages,
+          int kStageA, int kStageB>
+struct StepLoop {
+  static_assert(kBuffers == 1 || kPasses == 1, "two buffers are for one pass");
+  static constexpr int kSums = kColumns / 2;
+
+  u64 a, b; ///< operands in stage 0
+  u32 full; ///< barrier of stage 0; the one of a stage is 8 bytes a stage further
+
+  OCTET_DEVICE void issue(float (&sums)[kSums], int stage, int pass, bool accumulate) const {
+    u64 atA = a + stage * (kStageA / 16) + pass * (64 * kRowBytes / 16), atB = b + stage * (kStageB / 16);
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+      Wgmma<Input, kColumns>::multiply(sums, atA + 2 * k, atB + 2 * k, accumulate || k);
+    wgmmaCommit();
+  }
+
+  /// Adds `steps` steps, from where `at` is, to `total`. `release(stage)` tells the producer that
+  /// this warp has read a stage.
+  template <class Scales, class Release>
+  OCTET_DEVICE void run(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
+                        const Scales &scales, const Release &release) const {
+    if constexpr (!kPromotes)
+      runInPlace(total, at, steps, release);
+    else if constexpr (kBuffers == 2)
+      runOverlapped(total[0], at, steps, scales, release);
+    else
+      runInTurn(total, at, steps, scales, release);
+  }
+
+private:
+  template <class Release>
+  OCTET_DEVICE void runInPlace(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
+                               const Release &release) const {
+    int last = -1;
+    for (int step = 0; step < steps; ++step) {
+      wait(full + 8 * at.stage, at.parity);
+      wgmmaFence();
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass)
+        issue(total[pass], at.stage, pass, true);
+      wgmmaWait<kPasses>();
+      if (last >= 0)
+        release(last);
+      last = at.stage;
+      at.advance();
+    }
+    wgmmaWait<0>();
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass)
+      pinRegisters(total[pass]);
+    if (last >= 0)
+      release(last);
+  }
+
+  template <class Scales, class Release>
+  OCTET_DEVICE void runInTurn(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
+                              const Scales &scales, const Release &release) const {
+    float part[kSums];
+    for (int step = 0; step < steps; ++step) {
+      wait(full + 8 * at.stage, at.parity);
+#pragma unroll
+      for (int pass = 0; pass < kPasses; ++pass) {
+        pinRegisters(part);
+        wgmmaFence();
+        issue(part, at.stage, pass, false);
+        auto values = scales.load(at.stage, pass);
+        wgmmaWait<0>();
+        pinRegisters(part);
+        if (pass == kPasses - 1)
+          release(at.stage);
+        scales.add(total[pass], part, values);
+      }
+      at.advance();
+    }
+  }
+
+  template <class Scales, class Release>
+  OCTET_DEVICE void runOverlapped(float (&total)[kSums], StageCursor<kStages> &at, int steps,
+                                  const Scales &scales, const Release &release) const {
+    float first[kSums], second[kSums];
+    auto begin = [&](float(&part)[kSums]) {
+      wait(full + 8 * at.stage, at.parity);
+      pinRegisters(part);
+      wgmmaFence();
+      issue(part, at.stage, 0, false);
+      int stage = at.stage;
+      at.advance();
+      return stage;
+    };
+    auto end = [&](float(&part)[kSums], int stage) {
+      pinRegisters(part);
+      auto values = scales.load(stage, 0);
+      release(stage);
+      scales.add(total, part, values);
+    };
+    if (steps <= 0)
+      return;
+    int before = begin(first), next = 0;
+    int step = 1;
+    for (; step + 1 < steps; step += 2) {
+      next = begin(second);
+      wgmmaWait<1>();
+      end(first, before);
+      before = begin(first);
+      wgmmaWait<1>();
+      end(second, next);
+    }
+    if (step < steps) {
+      next = begin(second);
+      wgmmaWait<1>();
+      end(first, before);
+      wgmmaWait<0>();
+      end(second, next);
+    } else {
+      wgmmaWait<0>();
+      end(first, before);
+    }
+  }
+};
+
+} // namespace octet::cuda

@@ -1,0 +1,291 @@
+//===- sm90_tiled.cuh - Products of many rows on sm_90a -------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// y[M, N] = x w^T (N6, N6b) by tiles that persistent clusters take in turn. Rows of X are the 64
+// rows of wgmma. One warp copies, kMathWarpgroups warpgroups multiply: while one promotes its sums
+// or stores its rows, the products of another run.
+//
+//   operand   shape              type                contiguous  aligned to
+//   x         [M, K]             E4M3, BF16, F16     K           16, by tensor map, box kTileM /
+//                                                                kClusterN x 128 bytes, swizzled
+//   w         [N, K]             as x                K           16, box kTileN / kClusterM x 128
+//                                                                bytes, swizzled
+//   xScale    [K/128][M] blocks  F32, by tensor map  M           16, box 1 x kTileM floats
+//             [M] or one         F32                             4
+//   wScale    [rows][K/128], [N] or one a shard, F32             4
+//   bias      [N]                BF16, F16, F32                  its element
+//   y         [M, N]             BF16, F16, F32      N           its element; 16 where N allows
+//
+//   kTileM    rows of X a tile: 64 kMathWarpgroups, or twice that (each warpgroup has 2 passes)
+//   kTileN    rows of W a tile: a multiple of 8 (of 16 above 128) up to 256
+//   kClusterM CTAs that share W, kClusterN that share X: a cluster is kClusterM x kClusterN tiles
+//   kGroup    clusters of tiles along M that are taken before the next along N, for L2
+//
+// Grid: x = at most as many CTAs as there are multiprocessors, a multiple of the cluster. Shared
+// memory: kSharedBytes. Threads: 128 (kMathWarpgroups + 1).
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "gemm/sm90_operands.cuh"
+
+namespace octet::cuda {
+
+template <class Product_, int kTileM_, int kTileN_, int kStages_, int kMathWarpgroups_,
+          int kClusterM_, int kClusterN_, int kBuffers_, int kGroup_>
+struct Sm90TiledConfig {
+  using Product = Product_;
+  static constexpr int kTileM = kTileM_, kTileN = kTileN_, kStages = kStages_;
+  static constexpr int kMathWarpgroups = kMathWarpgroups_, kBuffers = kBuffers_, kGroup = kGroup_;
+  static constexpr int kClusterM = kClusterM_, kClusterN = kClusterN_;
+  static constexpr int kCluster = kClusterM * kClusterN;
+  static constexpr int kPasses = kTileM / (64 * kMathWarpgroups);
+  static constexpr int kThreads = 128 * kMathWarpgroups + 128;
+  // 64 Ki registers: what the copying warpgroup gives up, the others take.
+  static constexpr int kCopyRegisters = kMathWarpgroups == 2 ? 40 : 24;
+  static constexpr int kMathRegisters = kMathWarpgroups == 2 ? 232 : 160;
+
+  using Output = typename Product::Output;
+  using WeightScalesT = WeightScales<Product, kTileN>;
+  static constexpr int kBytesX = kTileM * kRowBytes, kBytesW = kTileN * kRowBytes;
+  static constexpr int kBytesXScale = Product::kBlocks ? alignUp(kTileM * 4, 128) : 0;
+  static constexpr int kBytesWScale = WeightScalesT::kBytes;
+  // A warp's part of the tile goes to y by pieces of 16 rows of 128 bytes.
+  static constexpr int kBytesPiece = 16 * kRowBytes;
+  static constexpr int kPieceColumns = kRowBytes / sizeof(Output);
+  static constexpr int kOffsetW = kStages * kBytesX;
+  static constexpr int kOffsetPieces = kOffsetW + kStages * kBytesW;
+  static constexpr int kOffsetXScale = kOffsetPieces + 4 * kMathWarpgroups * kBytesPiece;
+  static constexpr int kOffsetWScale = kOffsetXScale + kStages * kBytesXScale;
+  static constexpr int kOffsetBarriers = alignUp(kOffsetWScale + kStages * kBytesWScale, 16);
+  static constexpr int kSharedBytes = kOffsetBarriers + 16 * kStages;
+
+  static constexpr int kTilesN = divideUp(Product::kN, kTileN);
+  static constexpr int kClustersN = divideUp(kTilesN, kClusterN);
+
+  static_assert(kMathWarpgroups >= 1 && kMathWarpgroups <= 3, "one to three math warpgroups");
+  static_assert(kTileM % (64 * kMathWarpgroups) == 0 && (kPasses == 1 || kPasses == 2),
+                "kTileM is 64 rows a math warpgroup, or 128");
+  static_assert(kTileN % 8 == 0 && kTileN <= 256 && (kTileN <= 128 || kTileN % 16 == 0),
+                "kTileN is a multiple of 8, of 16 above 128, up to 256");
+  static_assert(kTileM % (8 * kClusterN) == 0 && kTileN % (8 * kClusterM) == 0,
+                "CTAs of a cluster copy whole groups of 8 rows");
+  static_assert(kTileM / kClusterN <= 256 && kTileN / kClusterM <= 256, "a box has 256 rows");
+  static_assert(kCluster <= 8, "a cluster has at most 8 CTAs");
+  static_assert(kSharedBytes <= 232448, "the stages fit in 227 KiB");
+};
+
+/// Tiles of a cluster, in the order in which clusters take them.
+template <class C> struct TileOrder {
+  int tile, stride, clustersM;
+
+  OCTET_DEVICE TileOrder(int m) {
+    tile = static_cast<int>(blockIdx.x) / C::kCluster;
+    stride = static_cast<int>(gridDim.x) / C::kCluster;
+    clustersM = divideUp(m, C::kTileM * C::kClusterM);
+  }
+  OCTET_DEVICE bool more() const { return tile < clustersM * C::kClustersN; }
+  OCTET_DEVICE void next() { tile += stride; }
+  /// In tiles of the cluster.
+  OCTET_DEVICE void at(int &clusterM, int &clusterN) const {
+    const int perGroup = C::kGroup * C::kClustersN;
+    const int group = tile / perGroup, inGroup = tile % perGroup;
+    const int width = minOf(C::kGroup, clustersM - group * C::kGroup);
+    clusterM = group * C::kGroup + inGroup % width;
+    clusterN = inGroup / width;
+  }
+};
+
+/// Stores sixteen rows of a warpgroup's sums: warp w has rows 16 w to 16 w + 15 of 64.
+template <class C>
+OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
+                            const float (&sums)[C::kTileN / 2], int row0, int n0, u8 *piece) {
+  using P = typename C::Product;
+  using Output = typename P::Output;
+  constexpr int kColumns = C::kPieceColumns;
+  constexpr int kPerChunk = 16 / sizeof(Output); // elements of 16 bytes
+  const int lane = threadIdx.x % 32, upper = lane / 4;
+  const float scaleUpper = rowScale<P>(ops, row0 + upper);
+  const float scaleLower = rowScale<P>(ops, row0 + upper + 8);
+#pragma unroll
+  for (int from = 0; from < C::kTileN; from += kColumns) {
+    __syncwarp();
+#pragma unroll
+    for (int i = from / 8; i < (from + kColumns) / 8 && i < C::kTileN / 8; ++i) {
+      const int column = n0 + 8 * i + 2 * (lane % 4);
+      const float scaleA = columnScale<P>(ops, column), scaleB = columnScale<P>(ops, column + 1);
+      const float biasA = columnBias<P>(ops, column), biasB = columnBias<P>(ops, column + 1);
+      const float a = finish<P>(sums[4 * i], scaleUpper, scaleA, biasA);
+      const float b = finish<P>(sums[4 * i + 1], scaleUpper, scaleB, biasB);
+      const float c = finish<P>(sums[4 * i + 2], scaleLower, scaleA, biasA);
+      const float d = finish<P>(sums[4 * i + 3], scaleLower, scaleB, biasB);
+      const int inPiece = 8 * i - from + 2 * (lane % 4);
+      const int chunk = inPiece / kPerChunk, inChunk = inPiece % kPerChunk * sizeof(Output);
+      u8 *atUpper = piece + swizzledOffset(upper, chunk) + inChunk;
+      u8 *atLower = piece + swizzledOffset(upper + 8, chunk) + inChunk;
+      if constexpr (kIsSame<Output, float>) {
+        *reinterpret_cast<float2 *>(atUpper) = {a, b};
+        *reinterpret_cast<float2 *>(atLower) = {c, d};
+      } else {
+        *reinterpret_cast<u32 *>(atUpper) = packPair<Output>(a, b);
+        *reinterpret_cast<u32 *>(atLower) = packPair<Output>(c, d);
+      }
+    }
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int row = i * 4 + lane / 8, chunk = lane % 8;
+      const int column = from + chunk * kPerChunk;
+      if (row0 + row >= ops.m || column >= C::kTileN || n0 + column >= P::kN)
+        continue;
+      const uint4 values = load16(piece + swizzledOffset(row, chunk));
+      Output *at = ops.y + static_cast<i64>(row0 + row) * P::kN + n0 + column;
+      if constexpr (P::kN % kPerChunk == 0) {
+        store16(at, values);
+      } else {
+        const Output *elements = reinterpret_cast<const Output *>(&values);
+#pragma unroll
+        for (int j = 0; j < kPerChunk; ++j)
+          if (n0 + column + j < P::kN)
+            at[j] = elements[j];
+      }
+    }
+  }
+}
+
+template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Product> &ops) {
+  using P = typename C::Product;
+  extern __shared__ __align__(1024) u8 memory[];
+  const u32 shared = sharedAddress(memory);
+  const u32 full = shared + C::kOffsetBarriers, empty = full + 8 * C::kStages;
+  const int warpgroup = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int rank = C::kCluster > 1 ? static_cast<int>(clusterRank()) : 0;
+  const int rankM = rank % C::kClusterM, rankN = rank / C::kClusterM;
+
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < C::kStages; ++i) {
+      initBarrier(full + 8 * i, 1 + C::WeightScalesT::kCount);
+      initBarrier(empty + 8 * i, 4 * C::kMathWarpgroups * C::kCluster);
+    }
+    fenceBarrierInit();
+  }
+  if constexpr (C::kCluster > 1)
+    clusterSync();
+  else
+    __syncthreads();
+  launchNextGrid();
+
+  if (warpgroup == C::kMathWarpgroups) {
+    // Producer
+    if constexpr (C::kMathWarpgroups > 1)
+      shrinkRegisters<C::kCopyRegisters>();
+    if (warp == 4 * C::kMathWarpgroups) {
+      const u64 policyX = cachePolicy(Keep::Normal), policyW = cachePolicy(Keep::Last);
+      waitForPriorGrids();
+      StageCursor<C::kStages> at;
+      for (TileOrder<C> order(ops.m); order.more(); order.next()) {
+        int clusterM, clusterN;
+        order.at(clusterM, clusterN);
+        const int m0 = (clusterM * C::kClusterM + rankM) * C::kTileM;
+        const int n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
+        const float *wScales = C::WeightScalesT::source(ops.wScale, n0, lane);
+        for (int step = 0; step < P::kSteps; ++step) {
+          const u32 barrier = full + 8 * at.stage;
+          if constexpr (C::kCluster > 1)
+            waitCluster(empty + 8 * at.stage, at.parity ^ 1);
+          else
+            wait(empty + 8 * at.stage, at.parity ^ 1);
+          if (lane == 0) {
+            arriveExpecting(barrier, C::kBytesW + C::kBytesX + (P::kBlocks ? C::kTileM * 4 : 0));
+            const u32 toX = shared + at.stage * C::kBytesX;
+            const u32 toW = shared + C::kOffsetW + at.stage * C::kBytesW;
+            const int k = step * P::kStepK;
+            if constexpr (C::kClusterN > 1) {
+              constexpr int kRows = C::kTileM / C::kClusterN;
+              u16 mask = 0;
+#pragma unroll
+              for (int i = 0; i < C::kClusterN; ++i)
+                mask |= static_cast<u16>(1u << (i * C::kClusterM));
+              loadTileMulticast(toX + rankN * kRows * kRowBytes, ops.x, barrier, k,
+                                m0 + rankN * kRows, static_cast<u16>(mask << rankM), policyX);
+            } else {
+              loadTile(toX, ops.x, barrier, k, m0, policyX);
+            }
+            if constexpr (C::kClusterM > 1) {
+              constexpr int kRows = C::kTileN / C::kClusterM;
+              constexpr u32 kMask = (1u << C::kClusterM) - 1;
+              loadTileMulticast(toW + rankM * kRows * kRowBytes, ops.w, barrier, k,
+                                n0 + rankM * kRows,
+                                static_cast<u16>(kMask << (rankN * C::kClusterM)), policyW);
+            } else {
+              loadTile(toW, ops.w, barrier, k, n0, policyW);
+            }
+            if constexpr (P::kBlocks)
+              loadTile(shared + C::kOffsetXScale + at.stage * C::kBytesXScale, ops.xScaleMap,
+                       barrier, m0, step, policyX);
+          }
+          if constexpr (P::kBlocks)
+            C::WeightScalesT::copy(wScales ? wScales + step : nullptr,
+                                   shared + C::kOffsetWScale + at.stage * C::kBytesWScale, lane,
+                                   barrier);
+          at.advance();
+        }
+      }
+    }
+  } else {
+    // Products
+    if constexpr (C::kMathWarpgroups > 1)
+      growRegisters<C::kMathRegisters>();
+    const int rows0 = warpgroup * C::kPasses * 64; // of the tile, this warpgroup's first
+    const StepLoop<typename P::Input, C::kTileN, C::kPasses, C::kBuffers, P::kPromotes, C::kStages,
+                   C::kBytesX, C::kBytesW>
+        loop{swizzledOperand(shared + rows0 * kRowBytes), swizzledOperand(shared + C::kOffsetW),
+             full};
+    auto release = [&](int stage) {
+      __syncwarp();
+      if constexpr (C::kCluster > 1) {
+        if (lane < C::kCluster)
+          arriveAt(empty + 8 * stage, lane);
+      } else if (lane == 0) {
+        arrive(empty + 8 * stage);
+      }
+    };
+    StageCursor<C::kStages> at;
+    u8 *piece = memory + C::kOffsetPieces + warp * C::kBytesPiece;
+    waitForPriorGrids();
+    for (TileOrder<C> order(ops.m); order.more(); order.next()) {
+      int clusterM, clusterN;
+      order.at(clusterM, clusterN);
+      const int m0 = (clusterM * C::kClusterM + rankM) * C::kTileM + rows0 + warp % 4 * 16;
+      const int n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
+      float total[C::kPasses][C::kTileN / 2];
+#pragma unroll
+      for (int pass = 0; pass < C::kPasses; ++pass)
+#pragma unroll
+        for (int i = 0; i < C::kTileN / 2; ++i)
+          total[pass][i] = 0.f;
+      if constexpr (P::kBlocks) {
+        const TiledScales<C::kTileN, C::WeightScalesT::kGranule, C::kBytesXScale, C::kBytesWScale>
+            scales{shared + C::kOffsetXScale + (rows0 + warp % 4 * 16 + lane / 4) * 4,
+                   shared + C::kOffsetWScale};
+        loop.run(total, at, P::kSteps, scales, release);
+      } else {
+        loop.run(total, at, P::kSteps, PlainSums<C::kTileN>{}, release);
+      }
+#pragma unroll
+      for (int pass = 0; pass < C::kPasses; ++pass)
+        storeSums<C>(ops, total[pass], m0 + pass * 64, n0, piece);
+    }
+  }
+  // A CTA stays until no copy or arrival of the cluster goes to it.
+  if constexpr (C::kCluster > 1)
+    clusterSync();
+}
+
+} // namespace octet::cuda

@@ -1,0 +1,443 @@
+//===- row.cuh - The words that printed row kernels are written in --------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A row is cut into chunks of 8 elements; a thread holds chunks in registers, as memory has them
+// (Chunk<T>) or as eight floats (Floats). lib/CudaSource/RowSource.cpp prints kernels as lines of
+// these functions. Arithmetic is float, rounded to nearest after every operation and never
+// contracted, with IEEE division and square root; only round<T> and the quantisations round further
+// (N9). A sum's order depends on the width of what is summed alone (B5): the elements of a chunk by
+// pairs, a thread's chunks in ascending order, lanes from the farthest pair to the nearest, warps
+// likewise.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "runtime/kernels/cuda/ptx/base.cuh"
+
+namespace octet::cuda {
+
+struct Floats {
+  float e[8];
+
+  Floats() = default;
+  OCTET_DEVICE Floats(float x) {
+#pragma unroll
+    for (int i = 0; i < 8; ++i)
+      e[i] = x;
+  }
+};
+
+/// Eight elements of memory.
+template <class T> struct alignas(sizeof(T) * 8 < 16 ? 8 : 16) Chunk {
+  u32 words[sizeof(T) * 2];
+
+  /// Exact.
+  OCTET_DEVICE operator Floats() const {
+    Floats y;
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      float2 pair;
+      if constexpr (kIsSame<T, float>)
+        pair = {floatOf(words[2 * i]), floatOf(words[2 * i + 1])};
+      else
+        pair = unpackPair<T>(words[i]);
+      y.e[2 * i] = pair.x;
+      y.e[2 * i + 1] = pair.y;
+    }
+    return y;
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Arithmetic
+//===----------------------------------------------------------------------===//
+
+// A float stands for eight equal ones.
+#define OCTET_ROW_UNARY(name, expression)                                                          \
+  OCTET_DEVICE float name(float a) { return expression; }                                          \
+  OCTET_DEVICE Floats name(const Floats &x) {                                                      \
+    Floats y;                                                                                      \
+    _Pragma("unroll") for (int i = 0; i < 8; ++i) y.e[i] = name(x.e[i]);                           \
+    return y;                                                                                      \
+  }
+#define OCTET_ROW_BINARY(name, expression)                                                         \
+  OCTET_DEVICE float name(float a, float b) { return expression; }                                 \
+  OCTET_DEVICE Floats name(const Floats &x, const Floats &z) {                                     \
+    Floats y;                                                                                      \
+    _Pragma("unroll") for (int i = 0; i < 8; ++i) y.e[i] = name(x.e[i], z.e[i]);                   \
+    return y;                                                                                      \
+  }
+
+/// NaN if one is; -0 is below 0.
+OCTET_DEVICE float maxOrNan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+OCTET_DEVICE float minOrNan(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
+OCTET_ROW_UNARY(negate, -a)
+OCTET_ROW_UNARY(magnitude, fabsf(a))
+OCTET_ROW_UNARY(squareRoot, __fsqrt_rn(a))
+OCTET_ROW_UNARY(inverseSquareRoot, __fdiv_rn(1.f, __fsqrt_rn(a)))
+OCTET_ROW_UNARY(exponential, expf(a))
+OCTET_ROW_BINARY(add, __fadd_rn(a, b))
+OCTET_ROW_BINARY(subtract, __fsub_rn(a, b))
+OCTET_ROW_BINARY(multiply, __fmul_rn(a, b))
+OCTET_ROW_BINARY(divide, __fdiv_rn(a, b))
+OCTET_ROW_BINARY(maximum, maxOrNan(a, b))
+OCTET_ROW_BINARY(minimum, minOrNan(a, b))
+OCTET_ROW_BINARY(maxNumber, fmaxf(a, b))
+OCTET_ROW_BINARY(minNumber, fminf(a, b))
+#undef OCTET_ROW_UNARY
+#undef OCTET_ROW_BINARY
+
+OCTET_DEVICE float multiplyAdd(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+OCTET_DEVICE Floats multiplyAdd(const Floats &a, const Floats &b, const Floats &c) {
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = __fmaf_rn(a.e[i], b.e[i], c.e[i]);
+  return y;
+}
+
+/// Rounded to T, as memory has them.
+template <class T> OCTET_DEVICE Chunk<T> round(const Floats &x) {
+  Chunk<T> y;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (kIsSame<T, float>) {
+      y.words[2 * i] = bitsOf(x.e[2 * i]);
+      y.words[2 * i + 1] = bitsOf(x.e[2 * i + 1]);
+    } else {
+      y.words[i] = packPair<T>(x.e[2 * i], x.e[2 * i + 1]);
+    }
+  }
+  return y;
+}
+/// One float, rounded to T.
+template <class T> OCTET_DEVICE float roundOne(float x) { return toFloat(fromFloat<T>(x)); }
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// p[8 chunk .. 8 chunk + 8), aligned to 16 bytes.
+template <class T> OCTET_DEVICE Chunk<T> load(const T *p, int chunk) {
+  Chunk<T> y;
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T)) / 2; ++i) {
+    uint4 x = load16(reinterpret_cast<const char *>(p + 8 * chunk) + 16 * i);
+    y.words[4 * i] = x.x, y.words[4 * i + 1] = x.y;
+    y.words[4 * i + 2] = x.z, y.words[4 * i + 3] = x.w;
+  }
+  return y;
+}
+
+template <class T> OCTET_DEVICE void store(T *p, int chunk, const Chunk<T> &x) {
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T)) / 2; ++i)
+    store16(reinterpret_cast<char *>(p + 8 * chunk) + 16 * i,
+            {x.words[4 * i], x.words[4 * i + 1], x.words[4 * i + 2], x.words[4 * i + 3]});
+}
+
+/// The same of `width` elements in all, of any alignment: what lies beyond is 0, or not stored.
+template <class T> OCTET_DEVICE Chunk<T> loadSome(const T *p, int chunk, int width) {
+  Floats y(0.f);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (8 * chunk + i < width)
+      y.e[i] = toFloat(p[8 * chunk + i]);
+  return round<T>(y);
+}
+template <class T> OCTET_DEVICE void storeSome(T *p, int chunk, int width, const Floats &x) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (8 * chunk + i < width)
+      p[8 * chunk + i] = fromFloat<T>(x.e[i]);
+}
+
+/// Element i is p[(8 chunk + phase + i) mod period] of an operand that repeats.
+template <class T>
+OCTET_DEVICE Chunk<T> loadTiled(const T *p, int chunk, int phase, int period) {
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = toFloat(p[(8 * chunk + phase + i) % period]);
+  return round<T>(y);
+}
+
+/// Element i is p[(8 chunk + i) / group]; the last groups may be short.
+template <class T>
+OCTET_DEVICE Floats loadGroups(const T *p, int chunk, int group, int width) {
+  Floats y(0.f);
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (8 * chunk + i < width)
+      y.e[i] = toFloat(p[(8 * chunk + i) / group]);
+  return y;
+}
+
+/// Eight codes of one byte.
+template <class T> OCTET_DEVICE void storeCodes(T *p, int chunk, uint2 codes) {
+  *reinterpret_cast<uint2 *>(p + 8 * chunk) = codes;
+}
+template <class T> OCTET_DEVICE void storeSomeCodes(T *p, int chunk, int width, uint2 codes) {
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    if (8 * chunk + i < width)
+      reinterpret_cast<u8 *>(p)[8 * chunk + i] =
+          static_cast<u8>((i < 4 ? codes.x : codes.y) >> (8 * (i % 4)));
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+struct Sum {
+  static OCTET_DEVICE float neutral() { return 0.f; }
+  static OCTET_DEVICE float element(float x) { return x; }
+  static OCTET_DEVICE float join(float a, float b) { return __fadd_rn(a, b); }
+};
+/// NaN only if nothing else is there.
+struct Max {
+  static OCTET_DEVICE float neutral() { return floatOf(0xff800000u); }
+  static OCTET_DEVICE float element(float x) { return x; }
+  static OCTET_DEVICE float join(float a, float b) { return fmaxf(a, b); }
+};
+/// The largest magnitude, 0 of nothing.
+struct Amax {
+  static OCTET_DEVICE float neutral() { return 0.f; }
+  static OCTET_DEVICE float element(float x) { return fabsf(x); }
+  static OCTET_DEVICE float join(float a, float b) { return fmaxf(a, b); }
+};
+
+template <class Op> OCTET_DEVICE float reduceChunk(const Floats &x) {
+  float y[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y[i] = Op::element(x.e[i]);
+#pragma unroll
+  for (int step = 1; step < 8; step *= 2)
+#pragma unroll
+    for (int i = 0; i < 8; i += 2 * step)
+      y[i] = Op::join(y[i], y[i + step]);
+  return Op::join(Op::neutral(), y[0]);
+}
+/// Of `width` elements in all.
+template <class Op> OCTET_DEVICE float reduceSome(const Floats &x, int chunk, int width) {
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = 8 * chunk + i < width ? x.e[i] : Op::neutral();
+  return reduceChunk<Op>(y);
+}
+
+/// Over kLanes neighbouring lanes, all of which get it; the whole warp calls.
+template <class Op, int kLanes> OCTET_DEVICE float reduceLanes(float x) {
+#pragma unroll
+  for (int distance = kLanes / 2; distance > 0; distance /= 2)
+    x = Op::join(x, __shfl_xor_sync(0xffffffffu, x, distance));
+  return x;
+}
+
+/// Over the first kWarps warps of the CTA; all its threads call and get it. `slots` has kWarps
+/// floats that nothing else uses.
+template <class Op, int kWarps> OCTET_DEVICE float reduceRow(float x, float *slots) {
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  x = reduceLanes<Op, 32>(x);
+  if (lane == 0 && warp < kWarps)
+    slots[warp] = x;
+  __syncthreads();
+  return reduceLanes<Op, 32>(lane < kWarps ? slots[lane] : Op::neutral());
+}
+
+/// The group of `chunk` where groups are `size` chunks of `count`, whose results are in `slots`.
+template <class Op>
+OCTET_DEVICE float reduceChunks(const float *slots, int chunk, int size, int count) {
+  const int first = chunk / size * size;
+  float y = Op::neutral();
+  for (int i = first; i < minOf(first + size, count); ++i)
+    y = Op::join(y, slots[i]);
+  return y;
+}
+
+/// Groups of `size` elements of a row in shared memory to one result each, a thread a group.
+template <class Op>
+OCTET_DEVICE void reduceGroups(const float *x, int width, int size, float *y, int thread,
+                               int threads) {
+  for (int group = thread; group * size < width; group += threads) {
+    float sum = Op::neutral();
+    for (int i = group * size; i < minOf((group + 1) * size, width); ++i)
+      sum = Op::join(sum, Op::element(x[i]));
+    y[group] = sum;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Quantisation
+//===----------------------------------------------------------------------===//
+
+/// max(amax, 1e-10) / 448, or with at most `bound` in place of amax (N3).
+OCTET_DEVICE float dynamicScale(float amax) { return __fdiv_rn(fmaxf(amax, 1e-10f), 448.f); }
+OCTET_DEVICE float dynamicScale(float amax, float bound) {
+  return __fdiv_rn(fminf(fmaxf(amax, 1e-10f), bound), 448.f);
+}
+OCTET_DEVICE float dynamicScaleInt8(float amax) { return __fdiv_rn(fmaxf(amax, 1e-10f), 127.f); }
+
+/// Up to a power of two, from the bits of the float (N4).
+OCTET_DEVICE float roundUpToPowerOfTwo(float x) {
+  u32 power = (bitsOf(x) + 0x7fffffu) & 0x7f800000u;
+  return floatOf(power == 0x7f800000u ? 0x7fc00000u : power);
+}
+
+/// x / scale of values that BF16 or F16 can have, with `inverse` = 1 / scale: the product's error
+/// is corrected once. Equal to the division in all of the 2^30 + 2^33 pairs of significands (tried
+/// one by one), as long as no step leaves the range of normal numbers by enough to matter.
+OCTET_DEVICE float divideShort(float x, float scale, float inverse) {
+  float q = __fmul_rn(x, inverse);
+  return __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
+}
+
+/// code = e4m3(x / scale) (N2). kShort: x are values of BF16 or F16; `amax` is at least their
+/// largest magnitude.
+template <bool kShort> OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, float scale, float amax) {
+  Floats y;
+  if constexpr (kShort) {
+    const float inverse = __fdiv_rn(1.f, scale);
+    // Quotients up to 2^100 and reciprocals that are normal; NaN is none of these.
+    const bool inRange = scale >= 0x1p-120f && scale <= 0x1p120f && amax <= 0x1p100f &&
+                         __fmul_rn(amax, inverse) <= 0x1p100f;
+    if (inRange) {
+#pragma unroll
+      for (int i = 0; i < 8; ++i)
+        y.e[i] = divideShort(x.e[i], scale, inverse);
+    } else {
+      y = divide(x, scale);
+    }
+  } else {
+    y = divide(x, scale);
+  }
+  return {packE4m3(y.e[0], y.e[1], y.e[2], y.e[3]), packE4m3(y.e[4], y.e[5], y.e[6], y.e[7])};
+}
+/// A scale for each element.
+OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, const Floats &scale) {
+  return quantizeE4m3<false>(divide(x, scale), 1.f, 0.f);
+}
+
+/// code = rne(clamp(x / scale, -127, 127)) (N7); NaN is 0.
+OCTET_DEVICE uint2 quantizeInt8(const Floats &x, const Floats &scale) {
+  u32 words[2] = {0, 0};
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    float y = __fdiv_rn(x.e[i], scale.e[i]);
+    y = y == y ? fminf(fmaxf(y, -127.f), 127.f) : 0.f;
+    words[i / 4] |= (static_cast<u32>(__float2int_rn(y)) & 0xffu) << (8 * (i % 4));
+  }
+  return {words[0], words[1]};
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding (P6)
+//===----------------------------------------------------------------------===//
+
+/// Where a chunk lies in its head: of kHeadDim elements 2 kHalf from kOffset on are rotated.
+template <int kHeadDim, int kOffset, int kHalf> struct RopePlace {
+  bool isRotated;
+  bool isFirst; ///< of pairs (i, i + kHalf)
+  int pair;     ///< of its first element; 0 if it is not rotated
+
+  explicit OCTET_DEVICE RopePlace(int chunk) {
+    const int within = 8 * chunk % kHeadDim - kOffset;
+    isRotated = 2 * kHalf == kHeadDim || (within >= 0 && within < 2 * kHalf);
+    isFirst = within < kHalf;
+    pair = !isRotated ? 0 : isFirst ? within : within - kHalf;
+  }
+};
+
+/// The chunk that kChunks chunks away holds the other elements of the pairs; the whole warp calls.
+template <int kChunks> OCTET_DEVICE Floats exchange(const Floats &x, bool isFirst) {
+  const int lane = threadIdx.x % 32 + (isFirst ? kChunks : -kChunks);
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = __shfl_sync(0xffffffffu, x.e[i], lane);
+  return y;
+}
+template <int kChunks, class T> OCTET_DEVICE Chunk<T> exchange(const Chunk<T> &x, bool isFirst) {
+  const int lane = threadIdx.x % 32 + (isFirst ? kChunks : -kChunks);
+  Chunk<T> y;
+#pragma unroll
+  for (int i = 0; i < static_cast<int>(sizeof(T)) * 2; ++i)
+    y.words[i] = __shfl_sync(0xffffffffu, x.words[i], lane);
+  return y;
+}
+
+/// (a c - b s, b c + a s)
+template <class Place>
+OCTET_DEVICE Floats rope(Place place, const Floats &x, const Floats &partner, const Floats &cosine,
+                         const Floats &sine) {
+  if (!place.isRotated)
+    return x;
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = add(multiply(x.e[i], cosine.e[i]),
+                 multiply(partner.e[i], place.isFirst ? -sine.e[i] : sine.e[i]));
+  return y;
+}
+
+/// Pairs are neighbours: cosine and sine of four pairs, each given twice.
+template <class T> OCTET_DEVICE Floats loadPairs(const T *table, int first) {
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = toFloat(table[first / 2 + i / 2]);
+  return y;
+}
+OCTET_DEVICE Floats ropePairs(bool isRotated, const Floats &x, const Floats &cosine,
+                              const Floats &sine) {
+  if (!isRotated)
+    return x;
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = add(multiply(x.e[i], cosine.e[i]),
+                 multiply(x.e[i ^ 1], i % 2 == 0 ? -sine.e[i] : sine.e[i]));
+  return y;
+}
+
+/// Any shape, of a row in shared memory.
+template <int kHeadDim, int kOffset, int kHalf, bool kInterleaved, class T>
+OCTET_DEVICE Floats ropeElements(const float *x, const T *table, int chunk, int width) {
+  Floats y(0.f);
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const int at = 8 * chunk + i;
+    if (at >= width)
+      continue;
+    const int within = at % kHeadDim - kOffset;
+    y.e[i] = x[at];
+    if (within < 0 || within >= 2 * kHalf)
+      continue;
+    const bool isFirst = kInterleaved ? within % 2 == 0 : within < kHalf;
+    const int pair = kInterleaved ? within / 2 : within % kHalf;
+    const int other = at + (kInterleaved ? (isFirst ? 1 : -1) : (isFirst ? kHalf : -kHalf));
+    const float sine = toFloat(table[kHalf + pair]);
+    y.e[i] = add(multiply(x[at], toFloat(table[pair])),
+                 multiply(x[other], isFirst ? -sine : sine));
+  }
+  return y;
+}
+
+} // namespace octet::cuda
