@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/CudaSource/Families.h"
+#include "lib/CudaSource/Mma.h"
 #include <iterator>
 
 using namespace octet;
@@ -41,6 +42,12 @@ template <typename Family> struct Row {
 // Each family declares its function in a header of its own folder and has a
 // line here.
 static const Row<GemmFamily> kGemmFamilies[] = {
+    {"mma.dense_gemm", makeMmaGemm},
+    {"mma.fp8_block_gemm", makeMmaGemm},
+    {"mma.fp8_channel_gemm", makeMmaGemm},
+    {"mma.fp8_tensor_gemm", makeMmaGemm},
+    {"cuda.fp8_generic_gemm", makeMmaGemm},
+    {"cuda.fp8_weight_only_gemm", makeMmaGemm},
     {"", nullptr},
 };
 
