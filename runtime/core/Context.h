@@ -30,6 +30,9 @@ namespace octet::rt {
 class Profile;       // runtime/core/Profile.h
 class RandomWeights; // runtime/core/RandomWeights.h
 class ThreadPool;    // runtime/cpu/ThreadPool.h
+namespace cu {
+class CudaBackend; // runtime/cuda/CudaBackend.h
+}
 
 /// Receives what a program passes to `octet_runtime::trace`.
 class TraceSink {
@@ -49,8 +52,11 @@ struct Context : octet_ctx {
   ThreadPool *pool = nullptr;
   /// Of `trace`; null unless `tracing`.
   TraceSink *sink = nullptr;
-  /// Of profiledServices(); null with the plain table.
+  /// Where operators add what they take; null: nowhere.
   Profile *profile = nullptr;
+
+  /// Of CUDA programs; null on the CPU.
+  cu::CudaBackend *cuda = nullptr;
 
   // --- load ---
 
@@ -95,6 +101,9 @@ struct Context : octet_ctx {
     owned.emplace_back(p);
     return p;
   }
+
+  /// Ends the life of what allocate() gave, where nobody reads it any more.
+  void freeAllocated() { owned.clear(); }
 
   std::optional<ErrorInfo> error;
   std::vector<std::string> warnings;

@@ -8,9 +8,6 @@
 
 #include "runtime/core/KvCache.h"
 #include "octet/Support/Checked.h"
-#include <cerrno>
-#include <cstring>
-#include <sys/mman.h>
 
 using namespace octet;
 using namespace octet::rt;
@@ -23,6 +20,7 @@ KvCache &KvCache::operator=(KvCache &&o) noexcept {
   std::swap(freeList, o.freeList);
   std::swap(ownerCounts, o.ownerCounts);
   std::swap(layerTable, o.layerTable);
+  std::swap(memory, o.memory);
   std::swap(base, o.base);
   std::swap(size, o.size);
   return *this;
@@ -30,7 +28,7 @@ KvCache &KvCache::operator=(KvCache &&o) noexcept {
 
 KvCache::~KvCache() {
   if (base)
-    munmap(base, size);
+    memory->release(base, size);
 }
 
 /// Slots are int32_t (octet_batch::slots).
@@ -59,8 +57,8 @@ static Status tooManySlots(int64_t maxSeqs, int64_t maxContext,
 }
 
 Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
-                                int64_t maxContext,
-                                const std::string &subject) {
+                                int64_t maxContext, const std::string &subject,
+                                Memory &memory, int64_t spare) {
   auto tooMany = [&](const std::string &what) {
     return machineError(
         subject, "the KV cache of max_seqs=" + std::to_string(maxSeqs) +
@@ -71,7 +69,7 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
   };
   KvCache cache;
   auto pages = checkedMul(maxSeqs, cdiv(maxContext, OCTET_PAGE));
-  if (!pages || *pages > kMaxPages)
+  if (!pages || *pages > kMaxPages - spare)
     return tooManySlots(maxSeqs, maxContext, subject);
   cache.pageCount = *pages;
   cache.freeList.reserve(*pages);
@@ -81,21 +79,22 @@ Result<KvCache> KvCache::create(const KvInfo &info, int64_t maxSeqs,
   if (info.layers == 0)
     return cache;
 
-  const int64_t sides[] = {*pages, OCTET_PAGE, info.kvHeads, info.headDim,
-                           elementBytes(info.type)};
+  const int64_t sides[] = {*pages + spare, OCTET_PAGE, info.kvHeads,
+                           info.headDim, elementBytes(info.type)};
   auto half = checkedProduct(sides); // keys of one layer
   const int64_t all[] = {info.layers, 2, half.value_or(-1)};
   auto total = checkedProduct(all);
   if (!total)
     return tooMany("overflows 64 bits");
-  void *map = mmap(nullptr, size_t(*total), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (map == MAP_FAILED)
+  std::string why;
+  void *map = memory.reserve(*total, why);
+  if (!map)
     return tooMany("needs " + std::to_string(*total) +
-                   " bytes of address space: " + std::strerror(errno));
+                   " bytes of memory: " + why);
+  cache.memory = &memory;
   cache.base = map;
-  cache.size = size_t(*total);
-  cache.pageBytes = *half / *pages;
+  cache.size = *total;
+  cache.pageBytes = *half / (*pages + spare);
   for (int64_t layer = 0; layer < info.layers; ++layer) {
     char *k = static_cast<char *>(map) + 2 * layer * *half;
     cache.layerTable.push_back({k, k + *half});
@@ -147,8 +146,7 @@ bool KvCache::makeOwn(int32_t &page) {
   for (const octet_kv_layer &layer : layerTable)
     for (void *half : {layer.k, layer.v}) {
       char *base = static_cast<char *>(half);
-      std::memcpy(base + copy * pageBytes, base + page * pageBytes,
-                  size_t(pageBytes));
+      memory->copy(base + copy * pageBytes, base + page * pageBytes, pageBytes);
     }
   give(page);
   page = copy;

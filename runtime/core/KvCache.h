@@ -8,8 +8,8 @@
 //
 // Keys and values of all layers in pages of OCTET_PAGE tokens. One page number
 // stands for the same page of each layer, so a sequence has one page table.
-// Address space for max_seqs full sequences is taken at once; memory only when
-// a page is first written.
+// Memory for max_seqs full sequences is taken at once; that of the processor is
+// address space until a page is first written.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 
 #include "octet/Support/Status.h"
 #include "runtime/abi.h"
+#include "runtime/core/Memory.h"
 #include "runtime/core/Program.h"
 #include "runtime/cpu/Types.h"
 #include <cstdint>
@@ -33,15 +34,22 @@ public:
   KvCache &operator=(KvCache &&) noexcept;
   ~KvCache();
 
-  /// Takes address space for `maxSeqs` sequences of `maxContext` tokens.
+  /// Takes memory for `maxSeqs` sequences of `maxContext` tokens.
+  /// \param memory  where; it outlives the cache.
+  /// \param spare   pages behind the others that nobody gets: firstSpare().
   /// \returns an error naming `subject` with the bytes that are too many. A
   /// program without a cache (`info.layers` 0) has pages but no bytes.
   static Result<KvCache> create(const KvInfo &info, int64_t maxSeqs,
-                                int64_t maxContext, const std::string &subject);
+                                int64_t maxContext, const std::string &subject,
+                                Memory &memory = hostMemory(),
+                                int64_t spare = 0);
 
   /// One a layer, for octet_ctx::kv.
   const octet_kv_layer *layers() const { return layerTable.data(); }
   int64_t numPages() const { return pageCount; }
+  int32_t firstSpare() const { return int32_t(pageCount); }
+  /// All that was reserved.
+  int64_t bytes() const { return size; }
   int64_t freePages() const { return int64_t(freeList.size()); }
 
   /// Adds pages until `pages` holds `tokens` tokens; false, and `pages` as it
@@ -71,8 +79,9 @@ private:
   std::vector<int32_t> freeList;    ///< the next page is at the back
   std::vector<int32_t> ownerCounts; ///< by page; 0: free
   std::vector<octet_kv_layer> layerTable;
+  Memory *memory = nullptr;
   void *base = nullptr;
-  size_t size = 0;
+  int64_t size = 0;
 };
 
 } // namespace octet::rt

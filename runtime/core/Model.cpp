@@ -9,13 +9,10 @@
 #include "runtime/core/Model.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
-#include "runtime/core/Services.h"
 #include "runtime/cpu/Level.h"
 #include "runtime/cpu/ThreadPool.h"
-#include <cerrno>
-#include <cstring>
+#include "runtime/cuda/CudaBackend.h"
 #include <set>
-#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace octet;
@@ -83,7 +80,7 @@ Status rt::checkTensorTable(const ProgramInfo &info, const TensorTable &table,
 
 Model::~Model() {
   if (ctx.arena)
-    munmap(ctx.arena, arenaBytes);
+    backend->memory().release(ctx.arena, arenaBytes);
 }
 
 int Model::threads() const { return pool->size(); }
@@ -99,15 +96,14 @@ Status Model::allocateArena() {
   // An untouched mapping costs nothing, so ask the machine before the kernel
   // kills the process half-way through a step.
   auto physical = checkedMul(sysconf(_SC_PHYS_PAGES), sysconf(_SC_PAGESIZE));
-  if (physical && *physical > 0 && bytes > *physical)
+  Memory &memory = backend->memory();
+  if (&memory == &hostMemory() && physical && *physical > 0 &&
+      bytes > *physical)
     return tooLarge("this machine has " + std::to_string(*physical));
-  arenaBytes = size_t(alignTo(bytes ? bytes : 1, 4096));
-  void *map = mmap(nullptr, arenaBytes, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED)
-    return tooLarge(std::strerror(errno));
-  ctx.arena = static_cast<uint8_t *>(map);
-  return Status::success();
+  arenaBytes = alignTo(bytes ? bytes : 1, 4096);
+  std::string why;
+  ctx.arena = static_cast<uint8_t *>(memory.reserve(arenaBytes, why));
+  return ctx.arena ? Status::success() : tooLarge(why);
 }
 
 /// The error that made a program's function return `result`.
@@ -176,9 +172,35 @@ Status Model::openWeights(const std::string &folder, bool isDefault) {
   return Status::success();
 }
 
+/// Of the processor's memory, what only load reads.
+void Model::dropWeights() {
+  ctx.freeAllocated();
+  ctx.mapped = nullptr;
+  mapped.reset();
+  if (random)
+    random->drop();
+}
+
 void Model::setProfile(Profile *profile) {
   ctx.profile = profile;
-  ctx.runtime = profile ? profiledServices() : cpuServices();
+  ctx.runtime = backend->services(profile != nullptr);
+}
+
+Status Model::chooseBackend(const LoadOptions &options) {
+  const std::string &target = info().target;
+  if (target == "cpu") {
+    backend = makeCpuBackend(*program);
+    return Status::success();
+  }
+  if (!target.starts_with("sm_") || program->abi->num_images <= 0 ||
+      !program->abi->images)
+    return inputError(path(), "compiled for target " + quoteName(target) +
+                                  (target.starts_with("sm_")
+                                       ? " without kernels"
+                                       : "; this runner has 'cpu' and sm_NN"));
+  OCTET_TRY_ASSIGN(backend,
+                   cu::CudaBackend::create(*program, *pool, options.driver));
+  return Status::success();
 }
 
 Result<std::unique_ptr<Model>>
@@ -188,35 +210,39 @@ Model::load(std::shared_ptr<const Program> program, const std::string &weights,
   model->program = std::move(program);
   const ProgramInfo &info = model->info();
   Context &ctx = model->ctx;
-  if (info.target != "cpu")
-    return inputError(model->path(), "compiled for target " +
-                                         quoteName(info.target) +
-                                         ", this runner has the target 'cpu'");
   const std::string &folder = weights.empty() ? info.checkpoint : weights;
   if (folder.empty())
     return usageError("--weights", "the program names no default folder; give "
                                    "the checkpoint's");
 
   ctx.level = options.level >= 0 ? options.level : detectLevel();
-  ctx.runtime = cpuServices();
   model->pool = std::make_unique<ThreadPool>(
       options.threads > 0 ? options.threads : ThreadPool::defaultThreads());
   ctx.pool = model->pool.get();
+  OCTET_TRY(model->chooseBackend(options));
+  Backend &backend = *model->backend;
+  ctx.runtime = backend.services(/*profiled=*/false);
   OCTET_TRY(model->openWeights(folder, /*isDefault=*/weights.empty()));
 
-  OCTET_TRY_ASSIGN(model->kv, KvCache::create(info.kv, info.maxSeqs,
-                                              info.maxContext, model->path()));
+  OCTET_TRY_ASSIGN(model->kv,
+                   KvCache::create(info.kv, info.maxSeqs, info.maxContext,
+                                   model->path(), backend.memory(),
+                                   backend.sparePages()));
   ctx.kv = model->kv->layers();
   ctx.kvType = info.kv.type;
   OCTET_TRY(model->allocateArena());
+  OCTET_TRY(backend.prepare(ctx, *model->kv));
   OCTET_TRY(model->runLoad());
+  OCTET_TRY(backend.finishLoad(ctx));
+  if (backend.copiesWeights())
+    model->dropWeights();
   return model;
 }
 
 Status Model::step(const octet_batch &batch, TraceSink *sink) {
   ctx.sink = sink;
   ctx.tracing = sink != nullptr;
-  int32_t result = program->abi->step(&ctx, &batch);
+  int32_t result = backend->step(ctx, batch);
   ctx.sink = nullptr;
   ctx.tracing = 0;
   return takeError("step", result);

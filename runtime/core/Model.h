@@ -11,6 +11,7 @@
 
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Status.h"
+#include "runtime/core/Backend.h"
 #include "runtime/core/Context.h"
 #include "runtime/core/KvCache.h"
 #include "runtime/core/Profile.h"
@@ -26,6 +27,8 @@ struct LoadOptions {
   int threads = 0;
   /// An octet_level; -1: the highest this machine has.
   int level = -1;
+  /// The driver's library for a CUDA program; empty: the system's.
+  std::string driver = {};
 };
 
 /// Compares a checkpoint's headers with the program's table.
@@ -37,8 +40,8 @@ Status checkTensorTable(const ProgramInfo &info, const TensorTable &table,
                         const std::string &weights);
 
 /// A loaded model: the program, the mapped checkpoint, the weight slots, the
-/// arena, the KV cache and the threads. Does not move: a program keeps its
-/// address.
+/// arena, the KV cache, the threads and where it runs. Does not move: a program
+/// keeps its address.
 class Model {
 public:
   /// Maps `weights` (a folder; "" for the one that was compiled; kRandomWeights
@@ -73,23 +76,28 @@ public:
     return random ? &*random : nullptr;
   }
   ThreadPool &threadPool() { return *pool; }
+  /// Of a CUDA program; else null.
+  cu::CudaBackend *cuda() { return ctx.cuda; }
 
 private:
   Model() = default;
   Status takeError(const char *function, int32_t result);
   /// \param isDefault  the folder is the one compiled, not one given.
   Status openWeights(const std::string &folder, bool isDefault);
+  Status chooseBackend(const LoadOptions &options);
   Status allocateArena();
   Status runLoad();
+  void dropWeights();
 
   std::shared_ptr<const Program> program; ///< destroyed last: threads run it
   TensorTable table;
   std::optional<MappedCheckpoint> mapped;
   std::optional<RandomWeights> random;
   std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<Backend> backend;
   std::optional<KvCache> kv;
   std::vector<octet_weight> weights;
-  size_t arenaBytes = 0;
+  int64_t arenaBytes = 0;
   Context ctx{};
 };
 

@@ -220,6 +220,8 @@ Result<ProgramInfo> rt::parseProgramInfo(std::string_view text,
     for (const json &name : *traces)
       if (name.is_string())
         info.traces.push_back(name.get<std::string>());
+  if (parsed.contains("driver"))
+    info.driver = int(in.integer("driver", 0, 1 << 20));
   OCTET_TRY(in.status);
   info.json = std::move(parsed);
   return info;

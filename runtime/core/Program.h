@@ -63,6 +63,8 @@ struct ProgramInfo {
   int64_t maxSeqs = 0;       ///< sequences a step
   int64_t maxStepTokens = 0; ///< tokens a step
   std::vector<std::string> traces;
+  /// CUDA version of the oldest driver that will do, 1000 * major + 10 * minor.
+  int driver = 0;
 
   /// Width of a row of `octet_batch.output`, in elements.
   int64_t outputWidth() const { return isModule ? moduleOut : vocab; }

@@ -276,9 +276,12 @@ RandomWeights &RandomWeights::operator=(RandomWeights &&o) noexcept {
   return *this;
 }
 
-RandomWeights::~RandomWeights() {
+RandomWeights::~RandomWeights() { drop(); }
+
+void RandomWeights::drop() {
   if (base)
     munmap(base, size);
+  base = nullptr;
 }
 
 Result<RandomWeights> RandomWeights::draw(std::span<const ProgramTensor> list,

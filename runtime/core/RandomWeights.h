@@ -61,6 +61,8 @@ public:
   std::span<const std::byte> bytes(const TensorInfo &tensor) const {
     return {base + tensor.offset, size_t(tensor.bytes)};
   }
+  /// Gives the memory back: bytes() may not be called any more.
+  void drop();
   /// What drawing took, to leave it out of a start's time.
   double seconds() const { return elapsed; }
 

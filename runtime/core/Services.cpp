@@ -497,6 +497,9 @@ const octet_runtime *rt::cpuServices() {
       .rope_table = makeRopeTable,
       .check_groups = checkGroupsOf,
       .tile_weight = tileWeightOf,
+      // Of CUDA programs.
+      .upload = nullptr,
+      .launch = nullptr,
   };
   return &table;
 }

@@ -1,0 +1,318 @@
+//===- CudaBackend.cpp - Programs of the targets sm_NN --------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cuda/CudaBackend.h"
+#include "octet/Support/Checked.h"
+#include "octet/Support/Escape.h"
+#include "runtime/core/KvCache.h"
+#include "runtime/cpu/Types.h"
+#include "runtime/cuda/CudaServices.h"
+#include <algorithm>
+#include <cstring>
+
+using namespace octet;
+using namespace octet::rt;
+using namespace octet::rt::cu;
+
+/// Logits of more bytes go to the caller without a pinned buffer between.
+static constexpr int64_t kMostPinned = int64_t(64) << 20;
+
+//===----------------------------------------------------------------------===//
+// Start
+//===----------------------------------------------------------------------===//
+
+/// An integer of the info's object `memory`, or 0.
+static int64_t memoryOf(const ProgramInfo &info, const char *key) {
+  auto memory = info.json.find("memory");
+  if (memory == info.json.end() || !memory->is_object())
+    return 0;
+  auto it = memory->find(key);
+  return it != memory->end() && it->is_number_integer() ? it->get<int64_t>()
+                                                        : 0;
+}
+
+/// What a user can change is said before anything is copied.
+static Status checkMemory(const Program &program, const DeviceInfo &device) {
+  const ProgramInfo &info = program.info;
+  const int64_t weights = memoryOf(info, "weights");
+  const int64_t arena = program.abi->arena_bytes;
+  const int64_t sides[] = {info.kv.layers,
+                           2,
+                           info.kv.kvHeads,
+                           info.kv.headDim,
+                           info.maxSeqs,
+                           info.maxContext,
+                           elementBytes(info.kv.type)};
+  const auto cache = checkedProduct(sides);
+  auto sum = checkedAdd(weights, arena);
+  if (sum && cache)
+    sum = checkedAdd(*sum, *cache);
+  if (cache && sum && *sum <= device.freeBytes)
+    return Status::success();
+  auto text = [](std::optional<int64_t> bytes) {
+    return bytes ? std::to_string(*bytes) : "more than 64 bits of";
+  };
+  return machineError(
+      program.path, "needs " + text(cache ? sum : cache) +
+                        " bytes of device memory (weights " + text(weights) +
+                        ", KV cache " + text(cache) + ", intermediate values " +
+                        text(arena) + "), " + std::to_string(device.freeBytes) +
+                        " of " + std::to_string(device.memoryBytes) +
+                        " are free on " + quoteName(device.name) +
+                        "; compile with a smaller --max-context or --max-seqs");
+}
+
+Result<std::unique_ptr<CudaBackend>>
+CudaBackend::create(const Program &program, ThreadPool &pool,
+                    const std::string &library) {
+  const std::string &subject = program.path;
+  std::unique_ptr<CudaBackend> backend(new CudaBackend(program));
+  Driver::Needs needs{subject, program.info.target,
+                      std::max(kLeastDriver, program.info.driver)};
+  OCTET_TRY_ASSIGN(
+      backend->cuda,
+      Driver::open(library.empty() ? kDriverLibrary : library, needs));
+  const Driver &driver = *backend->cuda;
+  const octet_program_t &abi = *program.abi;
+  OCTET_TRY_ASSIGN(Images images,
+                   Images::load(driver, {abi.images, size_t(abi.num_images)},
+                                program.info.target, subject));
+  backend->images.emplace(std::move(images));
+  OCTET_TRY(checkMemory(program, driver.device()));
+  OCTET_TRY(backend->stream.create(driver, subject));
+  backend->arenaMemory.emplace(driver, backend->stream.handle());
+  backend->uploader.emplace(driver, pool, subject);
+  backend->timer.emplace(driver);
+  return backend;
+}
+
+CudaBackend::~CudaBackend() {
+  if (!cuda)
+    return;
+  cuda->makeCurrent();
+  if (stream.handle())
+    (void)cuda->api.cuStreamSynchronize(stream.handle());
+  for (auto [rows, graph] : graphs)
+    (void)cuda->api.cuGraphExecDestroy(graph);
+}
+
+const octet_runtime *CudaBackend::services(bool) const {
+  return cudaServices();
+}
+
+Status CudaBackend::prepare(Context &ctx, const KvCache &cache) {
+  ctx.cuda = this;
+  spare = cache.firstSpare();
+  kv = program.info.kv;
+  OCTET_TRY(inputs.allocate(*cuda, program.info));
+  buckets =
+      bucketsUpTo(std::min(program.info.maxSeqs, program.info.maxStepTokens));
+  return decodeOutput.allocate(*cuda,
+                               buckets.back() * program.info.outputWidth() *
+                                   int64_t(sizeof(float)),
+                               program.path);
+}
+
+Status CudaBackend::finishLoad(Context &ctx) {
+  OCTET_TRY_ASSIGN(weights, uploader->finish());
+  uploaded = uploader->totalBytes();
+  uploader.reset();
+  // The arena and the cache are zeros from here on.
+  return synchronize();
+}
+
+//===----------------------------------------------------------------------===//
+// The table's functions
+//===----------------------------------------------------------------------===//
+
+int32_t CudaBackend::upload(Context &ctx, const octet_tensor_desc &desc,
+                            const octet_weight &in, octet_weight &out) {
+  std::vector<int64_t> elements;
+  for (int64_t i = 0; i < std::min<int64_t>(in.num_parts, OCTET_MAX_PARTS);
+       ++i) {
+    const int32_t tensor = in.parts[i].tensor;
+    const bool known = tensor >= 0 && size_t(tensor) < ctx.rows.size();
+    elements.push_back(
+        known ? checkedProduct(ctx.rows[size_t(tensor)]->shape).value_or(-1)
+              : -1);
+  }
+  Result<UploadPlan> plan = planUpload(desc, in, elements);
+  if (!plan.ok())
+    return ctx.fail(plan.takeStatus());
+  if (!uploader)
+    return ctx.fail(internalError(desc.module, "an upload after load"));
+  if (Status done = uploader->upload(desc, *plan, out); !done.ok())
+    return ctx.fail(std::move(done));
+  return 0;
+}
+
+void CudaBackend::launch(Context &ctx, const octet_launch &desc,
+                         const octet_batch &batch, int64_t rows,
+                         const void *const *args) {
+  if (ctx.error)
+    return;
+  Status done = launchOn(stream.handle(), *cuda, *images, desc, batch, rows,
+                         frame, args, params);
+  if (done.ok() && ctx.tracing) // One at a time: an error is this one's.
+    done = OCTET_CUDA(*cuda, desc.module, cuStreamSynchronize, stream.handle());
+  if (done.ok() && ctx.profile && rows)
+    done =
+        timer->add(stream.handle(), desc,
+                   workOf(desc, batch, rows,
+                          2 * kv.kvHeads * kv.headDim * elementBytes(kv.type)));
+  if (!done.ok())
+    ctx.fail(std::move(done));
+}
+
+void CudaBackend::trace(Context &ctx, const char *name, int64_t index,
+                        int32_t type, int64_t rows, int64_t cols,
+                        const void *data) {
+  if (ctx.error || !ctx.sink)
+    return;
+  // Rows that only fill a step up are nobody's.
+  rows = std::min(rows, rowsGiven);
+  const int64_t sides[] = {rows, cols, elementBytes(type)};
+  std::vector<std::byte> copy(size_t(checkedProduct(sides).value_or(0)));
+  Status done = OCTET_CUDA(*cuda, name, cuMemcpyDtoHAsync, copy.data(),
+                           reinterpret_cast<CUdeviceptr>(data), copy.size(),
+                           stream.handle());
+  if (done.ok())
+    done = OCTET_CUDA(*cuda, name, cuStreamSynchronize, stream.handle());
+  if (!done.ok()) {
+    ctx.fail(std::move(done));
+    return;
+  }
+  ctx.sink->trace(name, index, type, rows, cols, copy.data());
+}
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+/// One row and one output for each sequence: what graphs are for.
+static bool isDecode(const octet_batch &batch) {
+  return batch.ids && batch.num_rows == batch.num_sequences &&
+         batch.num_outputs == batch.num_rows;
+}
+
+Status CudaBackend::synchronize() {
+  Status done =
+      OCTET_CUDA(*cuda, program.path, cuStreamSynchronize, stream.handle());
+  if (!done.ok())
+    done.note("the kernel is not known: a step runs all of them without "
+              "waiting; `logits --trace hidden` waits for each and names it");
+  return done;
+}
+
+Status CudaBackend::placeOutput(octet_batch &batch) {
+  const int64_t bytes =
+      batch.num_outputs * program.info.outputWidth() * int64_t(sizeof(float));
+  DeviceBuffer &buffer = bytes <= decodeOutput.size() ? decodeOutput : output;
+  if (buffer.size() < bytes)
+    OCTET_TRY(buffer.allocate(*cuda, bytes, program.path));
+  batch.output = buffer.pointer<float>();
+  return Status::success();
+}
+
+Status CudaBackend::fetchOutput(const octet_batch &from,
+                                const octet_batch &to) {
+  const int64_t bytes =
+      to.num_outputs * program.info.outputWidth() * int64_t(sizeof(float));
+  if (bytes == 0)
+    return synchronize();
+  const bool isPinned = bytes <= kMostPinned;
+  if (isPinned && pinnedOutput.size() < bytes)
+    OCTET_TRY(pinnedOutput.allocate(*cuda, bytes, program.path));
+  void *place = isPinned ? static_cast<void *>(pinnedOutput.data()) : to.output;
+  OCTET_TRY(OCTET_CUDA(*cuda, program.path, cuMemcpyDtoHAsync, place,
+                       reinterpret_cast<CUdeviceptr>(from.output),
+                       size_t(bytes), stream.handle()));
+  OCTET_TRY(synchronize());
+  if (isPinned)
+    std::memcpy(to.output, place, size_t(bytes));
+  return Status::success();
+}
+
+Status CudaBackend::capture(Context &ctx, const octet_batch &batch,
+                            int32_t &result, CUgraphExec &exec) {
+  // Relaxed: a kernel's first launch may take memory for its workspace.
+  OCTET_TRY(OCTET_CUDA(*cuda, program.path, cuStreamBeginCapture,
+                       stream.handle(), kCaptureRelaxed));
+  Status started = ctx.profile ? timer->start(stream.handle()) : Status();
+  if (started.ok())
+    result = program.abi->step(&ctx, &batch);
+  CUgraph graph = nullptr;
+  Status ended = OCTET_CUDA(*cuda, program.path, cuStreamEndCapture,
+                            stream.handle(), &graph);
+  // An error of a launch says more than that the capture broke off.
+  if (started.ok() && !ctx.error && result == 0 && ended.ok())
+    ended = OCTET_CUDA(*cuda, program.path, cuGraphInstantiate, &exec, graph,
+                       /*flags=*/0);
+  if (graph)
+    (void)cuda->api.cuGraphDestroy(graph);
+  OCTET_TRY(started);
+  return ctx.error || result ? Status::success() : std::move(ended);
+}
+
+Status CudaBackend::run(Context &ctx, const octet_batch &batch,
+                        int32_t &result) {
+  cuda->makeCurrent();
+  OCTET_TRY(arenaMemory->takeError());
+  const bool decodes = isDecode(batch);
+  // The same kernels whether the step is traced, profiled or replayed.
+  const int64_t rows = decodes
+                           ? *std::ranges::lower_bound(buckets, batch.num_rows)
+                           : batch.num_rows;
+  rowsGiven = batch.num_rows;
+  DeviceBatch there = inputs.write(batch, rows, spare);
+  frame = there.frame;
+  // Of a decode step it is always the same, as a graph has it.
+  OCTET_TRY(placeOutput(there.batch));
+  OCTET_TRY(inputs.send(*cuda, stream.handle(), program.path));
+
+  if (ctx.profile) {
+    CUgraphExec graph = nullptr;
+    OCTET_TRY(capture(ctx, there.batch, result, graph));
+    if (!graph)
+      return Status::success();
+    Status done =
+        OCTET_CUDA(*cuda, program.path, cuGraphLaunch, graph, stream.handle());
+    if (done.ok())
+      done = fetchOutput(there.batch, batch);
+    if (done.ok())
+      done = timer->addTo(*ctx.profile);
+    (void)cuda->api.cuGraphExecDestroy(graph);
+    return done;
+  }
+  if (!decodes || ctx.tracing) {
+    result = program.abi->step(&ctx, &there.batch);
+    if (result || ctx.error) {
+      (void)cuda->api.cuStreamSynchronize(stream.handle());
+      return Status::success();
+    }
+    return fetchOutput(there.batch, batch);
+  }
+  auto it = graphs.find(rows);
+  if (it == graphs.end()) {
+    CUgraphExec graph = nullptr;
+    OCTET_TRY(capture(ctx, there.batch, result, graph));
+    if (!graph)
+      return Status::success();
+    it = graphs.emplace(rows, graph).first;
+  }
+  OCTET_TRY(OCTET_CUDA(*cuda, program.path, cuGraphLaunch, it->second,
+                       stream.handle()));
+  return fetchOutput(there.batch, batch);
+}
+
+int32_t CudaBackend::step(Context &ctx, const octet_batch &batch) {
+  int32_t result = 0;
+  if (Status done = run(ctx, batch, result); !done.ok())
+    return ctx.fail(std::move(done));
+  return result;
+}

@@ -1,0 +1,86 @@
+//===- Images.h - The kernels of a program on a device -------- -*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_RUNTIME_CUDA_IMAGES_H
+#define OCTET_RUNTIME_CUDA_IMAGES_H
+
+#include "runtime/abi.h"
+#include "runtime/cuda/Device.h"
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace octet::rt::cu {
+
+/// How code for a target runs on a device.
+enum class Fit {
+  No,
+  Machine, ///< its machine code does
+  Ptx,     ///< the driver can compile its PTX
+};
+/// \param target      "sm_89", "sm_90a", "sm_120f". Machine code runs on the
+/// same major version from its minor one on, with `a` on no other device;
+/// without a suffix PTX runs on all that are newer.
+/// \param capability  of the device, times ten.
+Fit fitTarget(std::string_view target, int capability);
+
+/// "sm_90a" for 90: what to compile for; empty for devices older than any.
+std::string_view bestTarget(int capability);
+
+/// A function that is ready to be launched.
+struct Kernel {
+  CUfunction function = nullptr;
+  CUdeviceptr workspace = 0;
+};
+
+class Images {
+public:
+  /// Puts all images on the device: the machine code, or, if the device does
+  /// not take it, the PTX.
+  /// \param subject  the program's file.
+  /// \returns an input error that names both targets if the device is none of
+  /// the program's; a machine error with the driver's text that names the
+  /// image.
+  static Result<Images> load(const Driver &driver,
+                             std::span<const octet_image> images,
+                             const std::string &target,
+                             const std::string &subject);
+  Images(Images &&) = default;
+  Images &operator=(Images &&) = delete;
+  ~Images();
+
+  /// The function of a kernel, its shared memory allowed and its workspace
+  /// there. Kernels of one entry share a workspace: a stream runs them one
+  /// after the other. Usable while a stream is captured.
+  /// \param module  the subject of errors.
+  Result<const Kernel *> find(const octet_kernel &kernel,
+                              std::string_view module);
+
+private:
+  Images(const Driver &driver, std::span<const octet_image> images)
+      : driver(&driver), images(images) {}
+  Status loadImage(const octet_image &image, bool tryMachine, bool tryPtx,
+                   const std::string &subject, CUmodule &module);
+  Status prepare(const octet_kernel &kernel, const std::string &module,
+                 Kernel &out);
+  const Driver *driver;
+  std::span<const octet_image> images;
+  std::vector<CUmodule> modules;
+  std::unordered_map<const octet_kernel *, Kernel> kernels;
+  Stream zeroing; ///< of workspaces
+  std::map<std::pair<int32_t, std::string>, DeviceBuffer> workspaces;
+  std::vector<DeviceBuffer> outgrown; ///< that earlier kernels still have
+};
+
+} // namespace octet::rt::cu
+
+#endif // OCTET_RUNTIME_CUDA_IMAGES_H
