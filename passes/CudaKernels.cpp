@@ -94,21 +94,55 @@ static std::string rejectBlocks(const Product &p, bool takes32) {
   return rejectUnaligned(p, 16);
 }
 
+/// Rows for experts stand as they were moved (P13), so only the input of a
+/// linear has the order that its kernel reads.
+static std::string rejectOrder(const Product &p, q::Layout wanted) {
+  if (p.isGrouped || p.qInput.getLayout() == wanted)
+    return "";
+  auto name = [](q::Layout order) {
+    return order == q::Layout::Plain ? StringRef("rows")
+                                     : q::stringifyLayout(order);
+  };
+  return llvm::formatv("that kernel reads the input's scales in {0}, these are "
+                       "in {1}",
+                       name(wanted), name(p.qInput.getLayout()));
+}
+
+/// The first reason, or none.
+static std::string firstOf(std::initializer_list<std::string> reasons) {
+  for (const std::string &why : reasons)
+    if (!why.empty())
+      return why;
+  return "";
+}
+
 /// Warp-group products of sm_90, which take [32,32] too (B1, B2).
 static std::string rejectSm90Block(const Product &p) {
-  std::string why = rejectScales<Float32Type>(p, "f32");
-  return why.empty() ? rejectBlocks(p, /*takes32=*/true) : why;
+  return firstOf({rejectScales<Float32Type>(p, "f32"),
+                  rejectBlocks(p, /*takes32=*/true),
+                  rejectOrder(p, q::Layout::ColumnMajorScales)});
 }
 
 /// Block-scaled products of sm_100, whose scales are powers of two (B1, B2).
 static std::string rejectSm100Block(const Product &p) {
-  std::string why = rejectScales<Float8E8M0FNUType>(p, "f8E8M0FNU");
-  return why.empty() ? rejectBlocks(p, /*takes32=*/true) : why;
+  return firstOf({rejectScales<Float8E8M0FNUType>(p, "f8E8M0FNU"),
+                  rejectBlocks(p, /*takes32=*/true),
+                  rejectOrder(p, q::Layout::Ue8m0Packed)});
 }
 
 static std::string rejectMmaBlock(const Product &p) {
-  std::string why = rejectScales<Float32Type>(p, "f32");
-  return why.empty() ? rejectBlocks(p, /*takes32=*/false) : why;
+  return firstOf({rejectScales<Float32Type>(p, "f32"),
+                  rejectBlocks(p, /*takes32=*/false),
+                  rejectOrder(p, q::Layout::Plain)});
+}
+
+/// Any block, of rows of any length (B2).
+static std::string rejectGeneric(const Product &p) {
+  return rejectOrder(p, q::Layout::Plain);
+}
+
+static std::string rejectSm100Mx(const Product &p) {
+  return rejectOrder(p, q::Layout::Ue8m0Packed);
 }
 
 static std::string rejectFp8Rows(const Product &p) {
@@ -133,15 +167,15 @@ static const GemmKernel kGemmKernels[] = {
     // Any block, with scales of f32 or powers of two: where bk is no multiple
     // of the 32 elements of one instruction, the rest of the last is zeros
     // (B2).
-    {"cuda.fp8_generic", Form::Fp8Block, 89, kAny, "B2", acceptAll},
+    {"cuda.fp8_generic", Form::Fp8Block, 89, kAny, "B2", rejectGeneric},
     {"sm90.fp8_channel", Form::Fp8Channel, 90, 100, "B3", rejectFp8Rows},
     {"sm100.fp8_channel", Form::Fp8Channel, 100, 120, "B3", rejectFp8Rows},
     {"mma.fp8_channel", Form::Fp8Channel, 89, kAny, "B3", acceptAll},
     {"sm90.fp8_tensor", Form::Fp8Tensor, 90, 100, "B3", rejectFp8Rows},
     {"sm100.fp8_tensor", Form::Fp8Tensor, 100, 120, "B3", rejectFp8Rows},
     {"mma.fp8_tensor", Form::Fp8Tensor, 89, kAny, "B3", acceptAll},
-    {"sm100.mxfp8", Form::Mxfp8, 100, 120, "B6", acceptAll},
-    {"mma.mxfp8", Form::Mxfp8, 120, kAny, "B6", acceptAll},
+    {"sm100.mxfp8", Form::Mxfp8, 100, 120, "B6", rejectSm100Mx},
+    {"mma.mxfp8", Form::Mxfp8, 120, kAny, "B6", rejectGeneric},
     {"mma.int8", Form::Int8, 80, kAny, "B3", acceptAll},
     {"sm100.fp4", Form::Fp4, 100, 120, "B4", rejectFp4Rows},
     {"mma.fp4", Form::Fp4, 120, kAny, "B4", rejectFp4Rows},
@@ -223,7 +257,7 @@ KernelChoice octet::chooseCudaGemm(const Product &product,
 
 /// Multiprocessors of the largest device of a capability: a table, because the
 /// device is not there when compiling.
-static int64_t countMultiprocessors(int capability) {
+int64_t octet::countMultiprocessors(int capability) {
   if (capability < 86)
     return 108;
   if (capability < 89)
@@ -364,7 +398,8 @@ static KernelChoice chooseExperts(model::ExpertsOp op, const Target &target) {
                   op.getResult().getType(),
                   Type(),
                   dyn_cast<q::TensorType>(input),
-                  dyn_cast<q::TensorType>(weight)};
+                  dyn_cast<q::TensorType>(weight),
+                  /*isGrouped=*/true};
   q::ContractAttr contract = op.getContractAttr();
   if (!product.qInput && product.qWeight && contract &&
       contract.quantizesActivation())

@@ -54,7 +54,6 @@ struct Rounding {
   q::GranularityAttr granularity;
   bool isStatic = false;
   bool ue8m0 = false;
-  Type codes;      ///< f8E4M3FN or i8
   FloatAttr bound; ///< of a dynamic scale, or null
 };
 
@@ -70,7 +69,6 @@ Rounding decideRounding(q::ContractAttr contract, bool checkpointUe8m0) {
     return {};
   Rounding rounding;
   rounding.granularity = contract.getActivation();
-  rounding.codes = contract.getActivationStorage();
   rounding.bound = contract.getBound();
   rounding.isStatic = contract.getIsStatic();
   // Powers of two are for scales that are computed, group by group.
@@ -81,9 +79,8 @@ Rounding decideRounding(q::ContractAttr contract, bool checkpointUe8m0) {
 }
 
 /// What two linears of a block have in common if they share a rounding: value,
-/// granularity, static scale, ue8m0, codes, bound.
-using RoundingKey =
-    std::tuple<Block *, Value, Attribute, Value, int, Type, Attribute>;
+/// static scale, ue8m0, bound, and what it makes.
+using RoundingKey = std::tuple<Block *, Value, Value, int, Attribute, Type>;
 
 struct InsertQuantization
     : public octet::impl::InsertQuantizationBase<InsertQuantization> {
@@ -209,16 +206,18 @@ private:
       place = &gather.getInputMutable();
     Value input = place->get();
     Value scale = rounding.isStatic ? getInputScale(op)[0].get() : Value();
-    Value &value =
-        rounded[RoundingKey(op->getBlock(), input, rounding.granularity, scale,
-                            rounding.ue8m0, rounding.codes, rounding.bound)];
+    q::ContractAttr contract = getContract(op);
+    // A row's scales move with it (P13).
+    if (gather)
+      contract = contract.withActivationLayout(q::Layout::Plain);
+    q::TensorType result = q::getActivationType(
+        contract, cast<RankedTensorType>(input.getType()).getShape());
+    Value &value = rounded[RoundingKey(op->getBlock(), input, scale,
+                                       rounding.ue8m0, rounding.bound, result)];
     if (value) {
       ++numShared;
     } else {
       OpBuilder builder(place->getOwner());
-      auto type = cast<RankedTensorType>(input.getType());
-      q::TensorType result =
-          q::getActivationType(getContract(op), type.getShape());
       value = q::QuantizeOp::create(builder, op->getLoc(), result, input, scale,
                                     rounding.ue8m0, rounding.bound);
       ++numQuantize;

@@ -25,6 +25,7 @@ namespace octet {
 struct Product {
   mlir::Type input, weight, result, bias; ///< bias may be null
   q::TensorType qInput, qWeight;          ///< null if plain
+  bool isGrouped = false;                 ///< of experts
 };
 
 /// A kernel that would have been preferred, and why it was not taken.
@@ -63,6 +64,9 @@ VariantTable chooseCudaVariants(const Product &product, const Target &target,
 
 /// The kernel of a CUDA target for an operator that is no product.
 KernelChoice chooseCudaKernel(mlir::Operation *op, const Target &target);
+
+/// Multiprocessors of the largest device of a capability times ten.
+int64_t countMultiprocessors(int capability);
 
 } // namespace octet
 

@@ -106,6 +106,7 @@ Result<Choices> readChoices(ModuleOp module, model::SettingsAttr settings) {
   choices.query.requantMax = settings.getRequantMax();
   choices.query.mxfp8As = settings.getMxfp8As().str();
   choices.query.keepScales = settings.getScaleFormat() == "keep";
+  choices.query.kernels = choices.target;
   return choices;
 }
 
@@ -181,6 +182,21 @@ void addExpertSides(model::WeightOp weight, const WeightFormat &format,
   case WeightLayout::NibbleExperts:
     break;
   }
+}
+
+/// Bytes of experts under a method of FP8 may be two codes each (C14); import
+/// has compared their sides with config.json.
+void addNibbleSides(model::WeightOp weight, const QuantConfig *quant,
+                    ModuleFacts &facts) {
+  auto found = facts.tensors.find("weight");
+  if (!quant || quant->method != "fp8" || found == facts.tensors.end() ||
+      (found->second.type != StoredType::U8 &&
+       found->second.type != StoredType::I8))
+    return;
+  WeightFormat nibbles;
+  nibbles.code = CodeType::E2M1;
+  nibbles.layout = WeightLayout::NibbleRows;
+  addExpertSides(weight, nibbles, facts);
 }
 
 /// Where nothing is stored in FP8, a block size asks for what no loading does.
@@ -282,6 +298,7 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
     Status precise = checkPrecise(facts);
     return precise.ok() ? success() : refuse(precise);
   }
+  addNibbleSides(source, quant, facts);
   Result<ResolvedModule> method = resolveModule(quant, facts);
   if (!method)
     return refuse(method.status());

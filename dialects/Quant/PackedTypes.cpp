@@ -15,6 +15,8 @@ using namespace octet;
 using namespace octet::q;
 
 static constexpr int64_t kWordBits = 32;
+/// Rows that bulk copies of a device move are a multiple of this (B2).
+static constexpr int64_t kBulkBytes = 16;
 
 static bool isFp4(Type type) { return isa<Float4E2M1FNType>(type); }
 
@@ -212,15 +214,23 @@ octet::q::verifyWordSides(function_ref<InFlightDiagnostic()> emitError,
 
 q::TensorType octet::q::getActivationType(ContractAttr contract,
                                           ArrayRef<int64_t> shape) {
+  MLIRContext *context = contract.getContext();
   Type codes = contract.getActivationStorage();
-  bool isNvfp4 = isFp4(codes);
-  return q::TensorType::get(
-      contract.getContext(), shape, codes, contract.getActivation(),
-      isNvfp4 ? contract.getScale()
-              : Type(Float32Type::get(contract.getContext())),
-      {}, Offset::None, isNvfp4 ? Layout::Packed : Layout::Plain,
-      isNvfp4 ? GlobalScale::Multiplies : GlobalScale::None,
-      /*actOrder=*/false);
+  if (isFp4(codes))
+    return q::TensorType::get(context, shape, codes, contract.getActivation(),
+                              contract.getScale(), {}, Offset::None,
+                              Layout::Packed, GlobalScale::Multiplies,
+                              /*actOrder=*/false);
+  Layout layout = contract.getActivationLayout();
+  // Bulk copies do not move such rows: the generic kernel reads them, and their
+  // scales row by row (B2).
+  if (shape.back() % kBulkBytes != 0)
+    layout = Layout::Plain;
+  Type scale = Float32Type::get(context);
+  if (layout == Layout::Ue8m0Packed)
+    scale = Float8E8M0FNUType::get(context);
+  return q::TensorType::get(context, shape, codes, contract.getActivation(),
+                            scale, {}, Offset::None, layout);
 }
 
 RankedTensorType octet::q::getPackedData(q::TensorType type) {

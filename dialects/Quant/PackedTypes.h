@@ -49,7 +49,8 @@ verifyWordSides(llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                 llvm::ArrayRef<int64_t> shardRows);
 
 /// What a contract with an activation makes of rows of that shape (P3): codes
-/// and F32 scales, or NVFP4 whose stored scale multiplies (N7).
+/// and F32 scales, in the contract's order; four exponents a word; or NVFP4
+/// whose stored scale multiplies (N7).
 TensorType getActivationType(ContractAttr contract,
                              llvm::ArrayRef<int64_t> shape);
 

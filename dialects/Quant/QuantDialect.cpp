@@ -297,7 +297,34 @@ bool ContractAttr::accepts(TensorType weight) const {
 
 ContractAttr ContractAttr::withWeight(GranularityAttr weight) const {
   return get(getContext(), weight, getScale(), getActivation(), getIsStatic(),
-             getUe8m0(), getCodes(), getBound(), getLayout());
+             getUe8m0(), getCodes(), getBound(), getLayout(),
+             getActivationLayout());
+}
+
+ContractAttr ContractAttr::withActivationLayout(Layout layout) const {
+  return get(getContext(), getWeight(), getScale(), getActivation(),
+             getIsStatic(), getUe8m0(), getCodes(), getBound(), getLayout(),
+             layout);
+}
+
+/// How the scales of a dynamic FP8 activation may lie (B1, P3).
+static LogicalResult
+verifyActivationLayout(function_ref<InFlightDiagnostic()> emitError,
+                       GranularityAttr activation, bool ue8m0, Layout layout) {
+  if (layout == Layout::Plain)
+    return success();
+  auto say = [&] {
+    return emitError() << "activation in " << stringifyLayout(layout) << ", ";
+  };
+  if (layout != Layout::ColumnMajorScales && layout != Layout::Ue8m0Packed)
+    return say() << "expected column_major_scales or ue8m0_packed [B1]";
+  if (!activation || !(activation.isBlock() ||
+                       activation.getKind() == GranularityKind::PerToken))
+    return say() << "which is of scales that are computed, a token or a "
+                    "group each [P3]";
+  if (layout == Layout::Ue8m0Packed && !ue8m0)
+    return say() << "whose words hold powers of two; expected ue8m0 [N4]";
+  return success();
 }
 
 /// What a contract says beside granularities (N7, P3).
@@ -361,13 +388,13 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    GranularityAttr weight, Type scale,
                                    GranularityAttr activation, bool isStatic,
                                    bool ue8m0, Type codes, FloatAttr bound,
-                                   Layout layout) {
+                                   Layout layout, Layout activationLayout) {
   if (!weight != !scale)
     return emitError() << "a quantised weight has a granularity and a scale "
                           "type, this one only one of them [W1]";
   if (!weight) {
     if (activation || isStatic || ue8m0 || codes || bound ||
-        layout != Layout::Plain)
+        layout != Layout::Plain || activationLayout != Layout::Plain)
       return emitError() << "the activation of an unquantised weight is not "
                             "quantised [B1]";
     return success();
@@ -383,7 +410,9 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                  ? verifyWordContract(emitError, weight, scale, activation,
                                       isStatic, codes, layout)
                  : verifyContractFormat(emitError, scale, weight, activation,
-                                        isStatic, ue8m0, codes, bound)))
+                                        isStatic, ue8m0, codes, bound)) ||
+      failed(verifyActivationLayout(emitError, activation, ue8m0,
+                                    activationLayout)))
     return failure();
   if (!activation) {
     if (isStatic || ue8m0)
@@ -432,7 +461,7 @@ Attribute ContractAttr::parse(AsmParser &parser, Type) {
       return {};
     return ContractAttr::getChecked(
         emit, parser.getContext(), GranularityAttr(), Type(), GranularityAttr(),
-        false, false, Type(), FloatAttr(), Layout::Plain);
+        false, false, Type(), FloatAttr(), Layout::Plain, Layout::Plain);
   }
   if (parser.parseKeyword("weight") || parser.parseEqual())
     return {};
@@ -449,6 +478,7 @@ Attribute ContractAttr::parse(AsmParser &parser, Type) {
   GranularityAttr activation;
   bool isStatic = false, ue8m0 = false;
   FloatAttr bound;
+  Layout activationLayout = Layout::Plain;
   if (failed(parser.parseOptionalKeyword("none"))) {
     FailureOr<GranularityAttr> parsed = GranularityAttr::parseBare(parser);
     if (failed(parsed))
@@ -462,6 +492,9 @@ Attribute ContractAttr::parse(AsmParser &parser, Type) {
         return {};
       bound = FloatAttr::get(Float32Type::get(parser.getContext()), value);
     }
+    for (Layout order : {Layout::ColumnMajorScales, Layout::Ue8m0Packed})
+      if (succeeded(parser.parseOptionalKeyword(stringifyLayout(order))))
+        activationLayout = order;
   }
   Layout layout = Layout::Plain;
   if (succeeded(parser.parseOptionalComma())) {
@@ -481,7 +514,7 @@ Attribute ContractAttr::parse(AsmParser &parser, Type) {
     return {};
   return ContractAttr::getChecked(emit, parser.getContext(), *weight, scale,
                                   activation, isStatic, ue8m0, codes, bound,
-                                  layout);
+                                  layout, activationLayout);
 }
 
 void ContractAttr::print(AsmPrinter &printer) const {
@@ -506,6 +539,8 @@ void ContractAttr::print(AsmPrinter &printer) const {
     printer << " bound ";
     printer.printFloat(getBound().getValue());
   }
+  if (getActivationLayout() != Layout::Plain)
+    printer << ' ' << stringifyLayout(getActivationLayout());
   if (getLayout() != Layout::Plain)
     printer << ", layout = " << stringifyLayout(getLayout());
   printer << '>';

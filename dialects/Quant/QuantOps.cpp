@@ -498,6 +498,21 @@ LogicalResult MergeScalesOp::verify() {
   return success();
 }
 
+LogicalResult ShareGlobalOp::verify() {
+  q::TensorType from = getInput().getType(), to = getResult().getType();
+  if (!from.isPacked() || from.getGlobal() == GlobalScale::None)
+    return emitOpError() << from
+                         << " has no scale above those of its groups [W9]";
+  if (from.getShards().empty())
+    return emitOpError() << from
+                         << " is one matrix, which has one scale above its "
+                            "groups already [W9]";
+  if (findDifferences(from, to) != kShards || !to.getShards().empty())
+    return emitOpError() << "turns " << from << " into " << to
+                         << ", expected the same without shards [W9]";
+  return success();
+}
+
 LogicalResult RepackOp::verify() {
   q::TensorType from = getInput().getType(), to = getResult().getType();
   if (to.isTiled()) {

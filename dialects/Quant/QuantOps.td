@@ -298,6 +298,24 @@ def Q_MergeScalesOp : Q_Op<"merge_scales", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Q_ShareGlobalOp : Q_Op<"share_global", [Pure]> {
+  let summary = "One scale above the groups of all shards";
+  let description = [{
+    NVFP4 stores a scale above those of the groups for each matrix; a product of both operands in FP4 has one for a fused matrix (W9). It is the largest
+    of the shards' (of those that divide: the smallest), and a shard's group scales become `e4m3(scale * own / shared)`, rounded to nearest even; codes
+    stay. A shard that has the shared one already keeps its bits.
+
+    ```mlir
+    %v = q.share_global %w : !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, shards = [64, 32], layout = packed>
+                          -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>
+    ```
+  }];
+  let arguments = (ins Q_TensorType:$input);
+  let results = (outs Q_TensorType:$result);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input)) `->` qualified(type($result))";
+  let hasVerifier = 1;
+}
+
 def Q_RepackOp : Q_Op<"repack", [Pure]> {
   let summary = "The same codes and scales in another layout";
   let description = [{

@@ -362,6 +362,9 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
     not, the largest amax that a scale follows (`bound`, of fbgemm_fp8), and the layout that loading brings the weight into. The activation's
     codes are i8 beside i8, f4E2M1FN beside NVFP4, f8E4M3FN otherwise. `group<16> static` is NVFP4's: groups below a stored scale (N7).
 
+    A kernel may read the activation's scales in another order than row by row (B1): `column_major_scales`, f32, for bulk copies on sm_90;
+    `ue8m0_packed`, four exponents a word, for block-scaled products on sm_100. The CPU reads rows, whichever target's numbers it follows.
+
     A static scale goes with `per_tensor` and nothing else (B5), blocks of the weight with blocks of the activation along the same K
     (P3, N6). Wrong: `weight = block<128x128>, … activation = per_token`; `activation = block<1x64>` for it; `activation = per_tensor`
     without `static`.
@@ -369,6 +372,8 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
     ```mlir
     #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>
     #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> ue8m0>
+    #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> column_major_scales>
+    #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0 ue8m0_packed>
     #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>
     #q.contract<weight = per_channel, scale = f32, activation = per_token>
     #q.contract<weight = block<128x128>, scale = f32, activation = none>
@@ -382,10 +387,15 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
   let parameters = (ins OptionalParameter<"::octet::q::GranularityAttr">:$weight, OptionalParameter<"::mlir::Type">:$scale,
                         OptionalParameter<"::octet::q::GranularityAttr">:$activation, "bool":$isStatic, "bool":$ue8m0,
                         OptionalParameter<"::mlir::Type">:$codes, OptionalParameter<"::mlir::FloatAttr">:$bound,
-                        DefaultValuedParameter<"::octet::q::Layout", "::octet::q::Layout::Plain">:$layout);
+                        DefaultValuedParameter<"::octet::q::Layout", "::octet::q::Layout::Plain">:$layout,
+                        DefaultValuedParameter<"::octet::q::Layout", "::octet::q::Layout::Plain">:$activationLayout);
   let builders = [
     AttrBuilder<(ins "GranularityAttr":$weight, "::mlir::Type":$scale, "GranularityAttr":$activation, "bool":$isStatic, "bool":$ue8m0), [{
-      return Base::get($_ctxt, weight, scale, activation, isStatic, ue8m0, ::mlir::Type(), ::mlir::FloatAttr(), Layout::Plain);
+      return Base::get($_ctxt, weight, scale, activation, isStatic, ue8m0, ::mlir::Type(), ::mlir::FloatAttr(), Layout::Plain, Layout::Plain);
+    }]>,
+    AttrBuilder<(ins "GranularityAttr":$weight, "::mlir::Type":$scale, "GranularityAttr":$activation, "bool":$isStatic, "bool":$ue8m0, "::mlir::Type":$codes,
+                     "::mlir::FloatAttr":$bound, "Layout":$layout), [{
+      return Base::get($_ctxt, weight, scale, activation, isStatic, ue8m0, codes, bound, layout, Layout::Plain);
     }]>
   ];
   let hasCustomAssemblyFormat = 1;
@@ -401,6 +411,7 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
     /// A weight of that type is what the kernel reads.
     bool accepts(TensorType weight) const;
     ContractAttr withWeight(GranularityAttr weight) const;
+    ContractAttr withActivationLayout(Layout layout) const;
   }];
 }
 

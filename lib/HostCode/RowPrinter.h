@@ -29,7 +29,11 @@ struct RowFrame {
   llvm::SmallVector<int64_t> inputs;  ///< one an input
   llvm::SmallVector<int64_t> indices; ///< i32, one an index operand
   llvm::SmallVector<int64_t> outs;    ///< one a destination: its codes
-  llvm::SmallVector<int64_t> scales;  ///< of a quantised destination, else -1
+  /// Of a quantised destination, else -1. Of m rows that a kernel writes, the
+  /// scale of row r and group g stands where the layout of its type says: at
+  /// [r * groups + g]; in column_major_scales at [g * p + r], p being m rounded
+  /// up to 4; in ue8m0_packed in byte g % 4 of the word [g / 4 * p + r] (B1, P3).
+  llvm::SmallVector<int64_t> scales;
   int64_t cacheK = -1, cacheV = -1, slots = -1;
   int64_t size = 0; ///< in pointers
 

@@ -340,6 +340,18 @@ ResolvedModule octet::toResolved(q::MethodAttr method,
   return result;
 }
 
+static q::Layout toLayout(ScaleOrder order) {
+  switch (order) {
+  case ScaleOrder::Rows:
+    return q::Layout::Plain;
+  case ScaleOrder::ColumnMajor:
+    return q::Layout::ColumnMajorScales;
+  case ScaleOrder::Words:
+    return q::Layout::Ue8m0Packed;
+  }
+  llvm_unreachable("all orders are above");
+}
+
 q::ContractAttr octet::toAttr(const Contract &contract, MLIRContext *context) {
   if (!contract.quantized)
     return q::ContractAttr::get(context, q::GranularityAttr(), Type(),
@@ -374,5 +386,6 @@ q::ContractAttr octet::toAttr(const Contract &contract, MLIRContext *context) {
     bound = builder.getF32FloatAttr(float(*contract.input.bound));
   return q::ContractAttr::get(context, toAttr(contract.weight, context), scale,
                               activation, contract.isStatic, contract.ue8m0,
-                              codes, bound, q::Layout::Plain);
+                              codes, bound, q::Layout::Plain,
+                              toLayout(contract.inputScales));
 }

@@ -40,6 +40,27 @@ static bool runsMxfp8(const Target &target) {
   return target.isCpu() || target.capability >= 100;
 }
 
+/// The order of activation scales that the fast kernels of a target read (B1):
+/// warp-group products of sm_90 copy F32 scales in bulk, a K block's of all
+/// rows together; block-scaled products of sm_100 take four exponents a word.
+/// `mma.sync` and the generic kernels read rows (B2).
+static ScaleOrder findScaleOrder(const Contract &contract,
+                                 const Target &kernels) {
+  const bool isMx = contract.weight == Granularity::block(1, 32) &&
+                    contract.format.scale == ScaleFormat::Exponents;
+  const bool isFast = contract.weight == Granularity::block(128, 128) ||
+                      contract.weight == Granularity::block(32, 32);
+  if (!contract.activation || !contract.activation->isBlock())
+    return ScaleOrder::Rows;
+  const bool hasExponents = contract.format.scale == ScaleFormat::Exponents;
+  if (isBetween(kernels, 90, 100) && isFast && !hasExponents)
+    return ScaleOrder::ColumnMajor;
+  if (isBetween(kernels, 100, 120) && (isFast || isMx) && hasExponents &&
+      contract.ue8m0)
+    return ScaleOrder::Words;
+  return ScaleOrder::Rows;
+}
+
 /// Contracts of the formats that have no choice of granularity: MX, NVFP4,
 /// packed integers (B4, B6).
 static Result<Contract> contractForFormat(const ResolvedModule &method,
@@ -113,10 +134,11 @@ bool octet::takesLargestScale(const Target &numerics) {
   return !numerics.isCpu() && numerics.capability >= 120;
 }
 
-Result<Contract> octet::contractFor(const ResolvedModule &method,
-                                    const Target &numerics,
-                                    const ContractQuery &query,
-                                    std::string_view module) {
+/// What the kernel multiplies, before the order in which it reads scales.
+static Result<Contract> contractForNumbers(const ResolvedModule &method,
+                                           const Target &numerics,
+                                           const ContractQuery &query,
+                                           std::string_view module) {
   Contract contract;
   if (!method.quantized)
     return contract;
@@ -152,5 +174,15 @@ Result<Contract> octet::contractFor(const ResolvedModule &method,
       contract.activation && !contract.isStatic && (method.ue8m0 || exponents);
   if (contract.activation)
     contract.input = method.input;
+  return contract;
+}
+
+Result<Contract> octet::contractFor(const ResolvedModule &method,
+                                    const Target &numerics,
+                                    const ContractQuery &query,
+                                    std::string_view module) {
+  OCTET_TRY_ASSIGN(Contract contract,
+                   contractForNumbers(method, numerics, query, module));
+  contract.inputScales = findScaleOrder(contract, query.kernels);
   return contract;
 }

@@ -44,3 +44,21 @@ module attributes {
   }
   q.slot @w[1] : !q.tensor<256x256xf8E4M3FN, per_channel, f32>
 }
+
+// -----
+
+// A kernel reads the input's scales in its own order (B1, P3): an input in that of
+// another target has none.
+module attributes {
+  model.settings = #model.settings<target = "sm_120f", numerics = "sm_120f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+  func.func @b1_order(%x: !q.tensor<?x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>, %b: !model.batch) {
+    %w = q.weight @w : !q.tensor<256x256xf8E4M3FN, block<128x128>, f32>
+    // expected-error @+3 {{order: no kernel of sm_120f multiplies}}
+    // expected-note @+2 {{mma.fp8_block_gemm: that kernel reads the input's scales in rows, these are in column_major_scales}}
+    // expected-note @+1 {{cuda.fp8_generic_gemm: that kernel reads the input's scales in rows, these are in column_major_scales}}
+    %0 = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> column_major_scales>, module = "order"} : !q.tensor<?x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>, !q.tensor<256x256xf8E4M3FN, block<128x128>, f32> -> tensor<?x256xbf16>
+    return
+  }
+  q.slot @w[1] : !q.tensor<256x256xf8E4M3FN, block<128x128>, f32>
+}

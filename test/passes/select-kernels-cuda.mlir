@@ -20,7 +20,7 @@
 module attributes {
   model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
-  func.func @contracts(%x: tensor<?x2048xbf16>, %xb: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, %x32: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %x64: !q.tensor<?x2048xf8E4M3FN, block<1x64>, f32>,
+  func.func @contracts(%x: tensor<?x2048xbf16>, %xb: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>, %x32: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32, layout = column_major_scales>, %x64: !q.tensor<?x2048xf8E4M3FN, block<1x64>, f32>,
                        %xt: !q.tensor<?x2048xf8E4M3FN, per_token, f32>, %xs: !q.tensor<?x2048xf8E4M3FN, per_tensor, f32>, %xi: !q.tensor<?x2048xi8, per_token, f32>, %b: !model.batch) {
     %wb = q.weight @wb : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32>
     %w32 = q.weight @w32 : !q.tensor<256x2048xf8E4M3FN, block<32x32>, f32>
@@ -29,8 +29,8 @@ module attributes {
     %wt = q.weight @wt : !q.tensor<256x2048xf8E4M3FN, per_tensor, f32>
     %wp = q.weight @wp : tensor<256x2048xbf16>
     %wi = q.weight @wi : !q.tensor<256x2048xi8, per_channel, f32>
-    %0 = model.linear %xb, %wb {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>, module = "block"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32> -> tensor<?x256xbf16>
-    %1 = model.linear %x32, %w32 {contract = #q.contract<weight = block<32x32>, scale = f32, activation = block<1x32>>, module = "block32"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<32x32>, f32> -> tensor<?x256xbf16>
+    %0 = model.linear %xb, %wb {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> column_major_scales>, module = "block"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32> -> tensor<?x256xbf16>
+    %1 = model.linear %x32, %w32 {contract = #q.contract<weight = block<32x32>, scale = f32, activation = block<1x32> column_major_scales>, module = "block32"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32, layout = column_major_scales>, !q.tensor<256x2048xf8E4M3FN, block<32x32>, f32> -> tensor<?x256xbf16>
     %2 = model.linear %x64, %w64 {contract = #q.contract<weight = block<128x64>, scale = f32, activation = block<1x64>>, module = "block64"} : !q.tensor<?x2048xf8E4M3FN, block<1x64>, f32>, !q.tensor<256x2048xf8E4M3FN, block<128x64>, f32> -> tensor<?x256xbf16>
     %3 = model.linear %xt, %wc {contract = #q.contract<weight = per_channel, scale = f32, activation = per_token>, module = "channel"} : !q.tensor<?x2048xf8E4M3FN, per_token, f32>, !q.tensor<256x2048xf8E4M3FN, per_channel, f32> -> tensor<?x256xbf16>
     %4 = model.linear %xs, %wt {contract = #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static>, module = "tensor"} : !q.tensor<?x2048xf8E4M3FN, per_tensor, f32>, !q.tensor<256x2048xf8E4M3FN, per_tensor, f32> -> tensor<?x256xbf16>
@@ -58,9 +58,9 @@ module attributes {
 module attributes {
   model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>} {
-  func.func @block(%x: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, %b: !model.batch) {
+  func.func @block(%x: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>, %b: !model.batch) {
     %w = q.weight @w : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32>
-    %0 = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128>>, module = "block"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32> -> tensor<?x256xbf16>
+    %0 = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> column_major_scales>, module = "block"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32> -> tensor<?x256xbf16>
     return
   }
   q.slot @w[1] : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f32>
@@ -106,9 +106,9 @@ module attributes {
 module attributes {
   model.settings = #model.settings<target = "sm_100f", numerics = "sm_100f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
-  func.func @block(%x: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, %b: !model.batch) {
+  func.func @block(%x: !q.tensor<?x2048xf8E4M3FN, block<1x128>, f8E8M0FNU, layout = ue8m0_packed>, %b: !model.batch) {
     %w = q.weight @w : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU>
-    %0 = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0>, module = "block"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f32>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU> -> tensor<?x256xbf16>
+    %0 = model.linear %x, %w {contract = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0 ue8m0_packed>, module = "block"} : !q.tensor<?x2048xf8E4M3FN, block<1x128>, f8E8M0FNU, layout = ue8m0_packed>, !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU> -> tensor<?x256xbf16>
     return
   }
   q.slot @w[1] : !q.tensor<256x2048xf8E4M3FN, block<128x128>, f8E8M0FNU>
@@ -218,13 +218,13 @@ module attributes {
 module attributes {
   model.settings = #model.settings<target = "sm_100f", numerics = "sm_100f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
-  func.func @generic(%x0: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %x1: !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, %x2: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %b: !model.batch) {
+  func.func @generic(%x0: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, %x1: !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, %x2: !q.tensor<?x2048xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>, %b: !model.batch) {
     %w0 = q.weight @groups : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32>
     %0 = model.linear %x0, %w0 {contract = #q.contract<weight = block<1x32>, scale = f32, activation = block<1x32>>, module = "groups"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32> -> tensor<?x256xbf16>
     %w1 = q.weight @seven : !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32>
     %1 = model.linear %x1, %w1 {contract = #q.contract<weight = block<128x7>, scale = f32, activation = block<1x7>>, module = "seven"} : !q.tensor<?x2100xf8E4M3FN, block<1x7>, f32>, !q.tensor<256x2100xf8E4M3FN, block<128x7>, f32> -> tensor<?x256xbf16>
     %w2 = q.weight @mx : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU>
-    %2 = model.linear %x2, %w2 {contract = #q.contract<weight = block<1x32>, scale = f8E8M0FNU, activation = block<1x32> ue8m0>, module = "mx"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f32>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU> -> tensor<?x256xbf16>
+    %2 = model.linear %x2, %w2 {contract = #q.contract<weight = block<1x32>, scale = f8E8M0FNU, activation = block<1x32> ue8m0 ue8m0_packed>, module = "mx"} : !q.tensor<?x2048xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>, !q.tensor<256x2048xf8E4M3FN, block<1x32>, f8E8M0FNU> -> tensor<?x256xbf16>
     return
   }
   q.slot @groups[1] : !q.tensor<256x2048xf8E4M3FN, block<1x32>, f32>

@@ -47,6 +47,13 @@ enum class ModuleKind {
   Other,     ///< never quantised: the indexer's head weights, a draft's eh_proj
 };
 
+/// In which order a kernel reads the scales of an activation (B1, P3).
+enum class ScaleOrder {
+  Rows,        ///< [M, groups]
+  ColumnMajor, ///< F32 [groups, M], M rounded up to 4
+  Words,       ///< four exponents a word, [cdiv(groups, 4), M] alike
+};
+
 /// Operand contract of one operator (section 4): what its kernel reads.
 struct Contract {
   bool quantized = false;
@@ -59,6 +66,7 @@ struct Contract {
   /// A weight-only kernel of the target has an order of its own, which loading
   /// brings the codes into (C10).
   bool repacked = false;
+  ScaleOrder inputScales = ScaleOrder::Rows; ///< only with an activation
   bool operator==(const Contract &) const = default;
 };
 
@@ -297,6 +305,9 @@ struct ContractQuery {
   /// `--scale-format keep`: no contract that asks for other scales than the
   /// stored ones (W11).
   bool keepScales = false;
+  /// Whose kernels read the operands. The CPU's read rows, whichever target's
+  /// numbers they follow.
+  Target kernels = {};
 };
 /// A fused per-tensor matrix of FP8 has one scale there, the largest (B3, W8).
 bool takesLargestScale(const Target &numerics);

@@ -24,11 +24,15 @@ func.func private @types(
   !q.tensor<64x256xf8E4M3FN, block<128x128>, f32, layout = weight_only>)
 
 // CHECK-LABEL: func.func private @contracts
+//  CHECK-SAME: along_rows = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> column_major_scales>
 //  CHECK-SAME: bound = #q.contract<weight = per_channel, scale = f32, activation = per_token bound 1.200000e+03>
 //  CHECK-SAME: exponents = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0>
+//  CHECK-SAME: in_words = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0 ue8m0_packed>
 //  CHECK-SAME: int8 = #q.contract<weight = per_channel, codes = i8, scale = f32, activation = per_token>
 //  CHECK-SAME: repacked = #q.contract<weight = block<1x32>, scale = f8E8M0FNU, activation = none, layout = weight_only>
 func.func private @contracts() attributes {
+  along_rows = #q.contract<weight = block<128x128>, scale = f32, activation = block<1x128> column_major_scales>,
+  in_words = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0 ue8m0_packed>,
   bound = #q.contract<weight = per_channel, scale = f32, activation = per_token bound 1.2e3>,
   exponents = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0>,
   int8 = #q.contract<weight = per_channel, codes = i8, scale = f32, activation = per_token>,

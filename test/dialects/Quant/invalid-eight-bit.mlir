@@ -184,3 +184,13 @@ func.func @n2_packed(%w: !q.tensor<64x64xf8E4M3FN, block<32x32>, f8E8M0FNU, layo
   %v = q.convert_scales %w : !q.tensor<64x64xf8E4M3FN, block<32x32>, f8E8M0FNU, layout = ue8m0_packed> -> !q.tensor<64x64xf8E4M3FN, block<32x32>, f32>
   return
 }
+
+// -----
+
+// expected-error @+1 {{activation in column_major_scales, which is of scales that are computed, a token or a group each [P3]}}
+func.func private @p3_static() attributes {a = #q.contract<weight = per_tensor, scale = f32, activation = per_tensor static column_major_scales>}
+
+// -----
+
+// expected-error @+1 {{activation in ue8m0_packed, whose words hold powers of two; expected ue8m0 [N4]}}
+func.func private @n4_words() attributes {a = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0_packed>}
