@@ -8,6 +8,7 @@
 
 #include "octet/CudaSource/Families.h"
 #include "lib/CudaSource/Mma.h"
+#include "lib/CudaSource/Sm100.h"
 #include <iterator>
 
 using namespace octet;
@@ -48,6 +49,10 @@ static const Row<GemmFamily> kGemmFamilies[] = {
     {"mma.fp8_tensor_gemm", makeMmaGemm},
     {"cuda.fp8_generic_gemm", makeMmaGemm},
     {"cuda.fp8_weight_only_gemm", makeMmaGemm},
+    {"sm100.dense_gemm", makeSm100Gemm},
+    {"sm100.fp8_block_gemm", makeSm100Gemm},
+    {"sm100.fp8_channel_gemm", makeSm100Gemm},
+    {"sm100.fp8_tensor_gemm", makeSm100Gemm},
     {"", nullptr},
 };
 

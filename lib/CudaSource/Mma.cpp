@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/CudaSource/Mma.h"
+#include "lib/CudaSource/GemmText.h"
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -29,25 +30,6 @@ struct KShape {
 } // namespace
 
 static bool isE4m3(int32_t type) { return type == OCTET_E4M3; }
-
-static int64_t sizeOf(int32_t type) {
-  switch (type) {
-  case OCTET_F32:
-    return 4;
-  case OCTET_BF16:
-  case OCTET_F16:
-    return 2;
-  default:
-    return 1;
-  }
-}
-
-static int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t alignUp(int64_t a, int64_t b) { return divideUp(a, b) * b; }
-
-static bool hasBlocks(const GemmProblem &p) {
-  return p.wScaleMode == OCTET_SCALE_BLOCK;
-}
 
 //===----------------------------------------------------------------------===//
 // Shapes
@@ -78,8 +60,8 @@ static bool isAligned(const GemmProblem &p, int64_t span) {
 /// MmaGemm::kStageBytes.
 static int64_t countStageBytes(const GemmProblem &p, int64_t m, int64_t n) {
   KShape k = cutK(p);
-  int64_t bytes = m * alignUp(k.tile * sizeOf(p.xType), 128) +
-                  n * alignUp(k.tile * sizeOf(p.wType), 128);
+  int64_t bytes = m * alignUp(k.tile * elementBytes(p.xType), 128) +
+                  n * alignUp(k.tile * elementBytes(p.wType), 128);
   if (p.xScaleMode == OCTET_SCALE_BLOCK)
     bytes += k.groups * m * 4;
   if (hasBlocks(p))
@@ -125,104 +107,36 @@ MmaTiles octet::cuda::chooseMmaTiles(const GemmProblem &p, int64_t rows) {
 // Text
 //===----------------------------------------------------------------------===//
 
-static std::string cppType(int32_t type) {
-  switch (type) {
-  case OCTET_BF16:
-    return "octet::cuda::Bf16";
-  case OCTET_F16:
-    return "octet::cuda::F16";
-  case OCTET_E4M3:
-    return "octet::cuda::E4m3";
-  case OCTET_E8M0:
-    return "octet::cuda::E8m0";
-  default:
-    return "float";
-  }
-}
-
-static std::string scaling(int32_t mode) {
-  std::string name = mode == OCTET_SCALE_TENSOR    ? "Tensor"
-                     : mode == OCTET_SCALE_CHANNEL ? "Row"
-                     : mode == OCTET_SCALE_BLOCK   ? "Block"
-                                                   : "None";
-  return "octet::cuda::Scaling::" + name;
-}
-
-static std::string join(const std::vector<int64_t> &values,
-                        std::string_view separator) {
-  std::string text;
-  for (int64_t value : values)
-    text +=
-        (text.empty() ? "" : std::string(separator)) + std::to_string(value);
-  return text;
-}
-
 static std::string nameTiles(const GemmProblem &p, const MmaTiles &t) {
   return "m" + std::to_string(t.m) + "n" + std::to_string(t.n) + "k" +
          std::to_string(cutK(p).tile) + "s" + std::to_string(t.stages);
 }
 
-/// A name for all constants of the instance.
-static std::string nameEntry(const GemmProblem &p, const MmaTiles &t) {
-  std::string name = "octet_kernel_mma_";
-  for (int32_t type : {p.xType, p.wType, p.yType})
-    name += std::string(typeName(type)) + "_";
-  if (p.biasType >= 0)
-    name += "bias_" + std::string(typeName(p.biasType)) + "_";
-  static const char *const kModes[] = {"", "tensor", "channel", "block"};
-  auto mode = [](int32_t scale) {
-    return kModes[scale == OCTET_SCALE_TENSOR    ? 1
-                  : scale == OCTET_SCALE_CHANNEL ? 2
-                  : scale == OCTET_SCALE_BLOCK   ? 3
-                                                 : 0];
-  };
-  if (p.xScaleMode != OCTET_SCALE_NONE)
-    name += std::string("x_") + mode(p.xScaleMode) +
-            (p.columnMajorScales ? "_columns_" : "_");
-  if (p.wScaleMode != OCTET_SCALE_NONE) {
-    name += std::string("w_") + mode(p.wScaleMode) + "_";
-    if (hasBlocks(p))
-      name += std::string(typeName(p.wScaleType)) + "_" +
-              std::to_string(p.blockN) + "x" + std::to_string(p.blockK) + "_";
-  }
-  return name + "n" + join(p.shards, "_") + "_k" + std::to_string(p.k) + "_" +
-         nameTiles(p, t);
-}
-
 KernelInstance octet::cuda::makeMmaInstance(const GemmProblem &p,
                                             const MmaTiles &t) {
   KernelInstance instance;
-  std::string_view kernel = p.kernel;
-  if (kernel.ends_with("_gemm"))
-    kernel.remove_suffix(5);
-  instance.label = std::string(kernel) + " " + nameTiles(p, t);
-  instance.entry = nameEntry(p, t);
+  std::string tiles = nameTiles(p, t);
+  instance.label = std::string(familyName(p)) + " " + tiles;
+  instance.entry = "octet_kernel_mma_" + problemName(p) + "_" + tiles;
   instance.threads = 32 * t.warpsM * t.warpsN;
   instance.sharedBytes = t.sharedBytes;
   instance.overlaps = true;
   instance.grid[0] = {int32_t(divideUp(p.n, t.n)), 0, t.m, 0};
 
-  // Operands that are there are parameters.
-  std::string params, args;
-  auto add = [&](int arg, const std::string &type, const char *name,
-                 bool isThere) {
-    args += isThere ? std::string(name) + ", " : "nullptr, ";
-    if (!isThere)
-      return;
-    params += type + " *" + name + ", ";
-    instance.params.push_back(Param::address(arg));
-  };
   std::string wScale = cppType(p.wScaleType);
   bool hasBias = p.biasType >= 0;
-  add(GemmProblem::X, "const " + cppType(p.xType), "x", true);
-  add(GemmProblem::XScale, "const float", "xScale",
-      p.xScaleMode != OCTET_SCALE_NONE);
-  add(GemmProblem::W, "const " + cppType(p.wType), "w", true);
-  add(GemmProblem::WScale, "const " + wScale, "wScale",
-      p.wScaleMode != OCTET_SCALE_NONE);
-  add(GemmProblem::Bias, "const " + cppType(p.biasType), "bias", hasBias);
-  add(GemmProblem::Y, cppType(p.yType), "y", true);
-  instance.params.push_back(Param::rowCount());
+  GemmSignature signature;
+  signature.add(GemmProblem::X, "const " + cppType(p.xType), "x", true);
+  signature.add(GemmProblem::XScale, "const float", "xScale",
+                p.xScaleMode != OCTET_SCALE_NONE);
+  signature.add(GemmProblem::W, "const " + cppType(p.wType), "w", true);
+  signature.add(GemmProblem::WScale, "const " + wScale, "wScale",
+                p.wScaleMode != OCTET_SCALE_NONE);
+  signature.add(GemmProblem::Bias, "const " + cppType(p.biasType), "bias",
+                hasBias);
+  signature.add(GemmProblem::Y, cppType(p.yType), "y", true);
+  signature.addRowCount();
+  instance.params = signature.params;
 
   auto number = [](int64_t value) { return std::to_string(value); };
   bool isBlocked = hasBlocks(p);
@@ -240,8 +154,8 @@ KernelInstance octet::cuda::makeMmaInstance(const GemmProblem &p,
   s += "    /*Bias=*/" + (hasBias ? cppType(p.biasType) : "void") +
        ", /*WScale=*/" + wScale + ",\n";
   s += "    /*kN=*/" + number(p.n) + ", /*kK=*/" + number(p.k) + ",\n";
-  s += "    /*kXScaling=*/" + scaling(p.xScaleMode) + ", /*kWScaling=*/" +
-       scaling(p.wScaleMode) + ",\n";
+  s += "    /*kXScaling=*/" + scalingText(p.xScaleMode) + ", /*kWScaling=*/" +
+       scalingText(p.wScaleMode) + ",\n";
   s += std::string("    /*kXScaleByColumns=*/") +
        (p.columnMajorScales ? "true" : "false") + ", /*kBlockN=*/" +
        number(isBlocked ? p.blockN : 0) + ", /*kBlockK=*/" +
@@ -249,13 +163,8 @@ KernelInstance octet::cuda::makeMmaInstance(const GemmProblem &p,
   s += "    /*kTileM=*/" + number(t.m) + ", /*kTileN=*/" + number(t.n) +
        ", /*kWarpsM=*/" + number(t.warpsM) + ", /*kWarpsN=*/" +
        number(t.warpsN) + ", /*kStages=*/" + number(t.stages) + ",\n";
-  s += "    octet::cuda::Shards<" + join(p.shards, ", ") + ">>;\n";
-  s += "static_assert(Config::kSharedBytes == " + number(t.sharedBytes) +
-       ", \"the launch gives the shared memory that the template has\");\n\n";
-  s += "extern \"C\" __global__ void __launch_bounds__(" +
-       number(instance.threads) + ")\n" + instance.entry + "(" + params +
-       "int m) {\n";
-  s += "  octet::cuda::mmaGemm<Config>(" + args + "m);\n}\n";
+  s += "    " + shardsText(p) + ">;\n";
+  s += entryText(instance, "mmaGemm", signature);
   return instance;
 }
 
@@ -307,22 +216,7 @@ Result<KernelLaunch> octet::cuda::makeMmaGemm(const GemmProblem &p,
   if (!why.empty())
     return internalError(p.module, p.kernel + " is not made: " + why);
 
-  KernelLaunch launch;
-  launch.module = p.module;
-  launch.label = p.kernel;
-  int64_t scales = 0;
-  if (hasBlocks(p))
-    for (int64_t rows : p.shards)
-      scales += divideUp(rows, p.blockN) * divideUp(p.k, p.blockK);
-  else if (p.wScaleMode != OCTET_SCALE_NONE)
-    scales =
-        p.wScaleMode == OCTET_SCALE_CHANNEL ? p.n : int64_t(p.shards.size());
-  launch.bytes = p.n * p.k * sizeOf(p.wType) + scales * sizeOf(p.wScaleType);
-  launch.rowBytes = p.k * sizeOf(p.xType) + p.n * sizeOf(p.yType);
-  if (p.xScaleMode == OCTET_SCALE_BLOCK)
-    launch.rowBytes += divideUp(p.k, p.blockK) * 4;
-  launch.rowFlops = 2 * p.n * p.k;
-
+  KernelLaunch launch = startGemmLaunch(p);
   // The ranges of select-kernels, and where tiles change inside of them: any
   // tiles give the same numbers (B5).
   std::vector<int64_t> ends = {16, 32, 64, 128, 256, 1024};

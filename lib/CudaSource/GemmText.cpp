@@ -1,0 +1,155 @@
+//===- GemmText.cpp - What the text of every product has ------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "lib/CudaSource/GemmText.h"
+
+using namespace octet;
+using namespace octet::cuda;
+
+int64_t octet::cuda::elementBytes(int32_t type) {
+  switch (type) {
+  case OCTET_F32:
+    return 4;
+  case OCTET_BF16:
+  case OCTET_F16:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+std::string octet::cuda::cppType(int32_t type) {
+  switch (type) {
+  case OCTET_BF16:
+    return "octet::cuda::Bf16";
+  case OCTET_F16:
+    return "octet::cuda::F16";
+  case OCTET_E4M3:
+    return "octet::cuda::E4m3";
+  case OCTET_E8M0:
+    return "octet::cuda::E8m0";
+  default:
+    return "float";
+  }
+}
+
+std::string octet::cuda::scalingText(int32_t mode) {
+  const char *name = mode == OCTET_SCALE_TENSOR    ? "Tensor"
+                     : mode == OCTET_SCALE_CHANNEL ? "Row"
+                     : mode == OCTET_SCALE_BLOCK   ? "Block"
+                                                   : "None";
+  return std::string("octet::cuda::Scaling::") + name;
+}
+
+static std::string join(const std::vector<int64_t> &values,
+                        std::string_view separator) {
+  std::string text;
+  for (int64_t value : values)
+    text +=
+        (text.empty() ? "" : std::string(separator)) + std::to_string(value);
+  return text;
+}
+
+std::string octet::cuda::shardsText(const GemmProblem &p) {
+  return "octet::cuda::Shards<" + join(p.shards, ", ") + ">";
+}
+
+std::string_view octet::cuda::familyName(const GemmProblem &p) {
+  std::string_view name = p.kernel;
+  if (name.ends_with("_gemm"))
+    name.remove_suffix(5);
+  return name;
+}
+
+std::string octet::cuda::problemName(const GemmProblem &p) {
+  auto mode = [](int32_t scale) -> std::string {
+    return scale == OCTET_SCALE_TENSOR    ? "tensor"
+           : scale == OCTET_SCALE_CHANNEL ? "channel"
+                                          : "block";
+  };
+  std::string name;
+  for (int32_t type : {p.xType, p.wType, p.yType})
+    name += std::string(typeName(type)) + "_";
+  if (p.biasType >= 0)
+    name += "bias_" + std::string(typeName(p.biasType)) + "_";
+  if (p.xScaleMode != OCTET_SCALE_NONE)
+    name +=
+        "x_" + mode(p.xScaleMode) + (p.columnMajorScales ? "_columns_" : "_");
+  if (p.wScaleMode != OCTET_SCALE_NONE)
+    name += "w_" + mode(p.wScaleMode) + "_";
+  if (hasBlocks(p))
+    name += std::string(typeName(p.wScaleType)) + "_" +
+            std::to_string(p.blockN) + "x" + std::to_string(p.blockK) + "_";
+  return name + "n" + join(p.shards, "_") + "_k" + std::to_string(p.k);
+}
+
+void GemmSignature::add(int arg, const std::string &type, const char *name,
+                        bool isThere) {
+  arguments += isThere ? std::string(name) + ", " : "nullptr, ";
+  if (!isThere)
+    return;
+  parameters += type + " *" + name + ", ";
+  params.push_back(Param::address(arg));
+}
+
+void GemmSignature::addMap(const GemmProblem &p, int arg, const char *name,
+                           int64_t rows, int boxRows) {
+  constexpr int kRowBytes = 128;
+  parameters += std::string("const __grid_constant__ octet::cuda::TensorMap ") +
+                name + ", ";
+  arguments += std::string("&") + name + ", ";
+  Param map;
+  map.kind = OCTET_PARAM_TENSOR_MAP;
+  map.arg = arg;
+  map.type = arg == GemmProblem::X ? p.xType : p.wType;
+  map.swizzle = kRowBytes;
+  map.rows = rows;
+  map.cols = p.k;
+  map.boxRows = boxRows;
+  map.boxCols = int32_t(kRowBytes / elementBytes(map.type));
+  params.push_back(map);
+}
+
+void GemmSignature::addRowCount() {
+  parameters += "int m";
+  arguments += "m";
+  params.push_back(Param::rowCount());
+}
+
+std::string octet::cuda::entryText(const KernelInstance &instance,
+                                   const char *function,
+                                   const GemmSignature &signature) {
+  return "static_assert(Config::kSharedBytes == " +
+         std::to_string(instance.sharedBytes) +
+         ",\n              \"the launch gives the shared memory that the "
+         "template has\");\n\n"
+         "extern \"C\" __global__ void __launch_bounds__(" +
+         std::to_string(instance.threads) + ")\n" + instance.entry + "(" +
+         signature.parameters + ") {\n  octet::cuda::" + function +
+         "<Config>(" + signature.arguments + ");\n}\n";
+}
+
+KernelLaunch octet::cuda::startGemmLaunch(const GemmProblem &p) {
+  KernelLaunch launch;
+  launch.module = p.module;
+  launch.label = p.kernel;
+  int64_t scales = 0;
+  if (hasBlocks(p))
+    for (int64_t rows : p.shards)
+      scales += divideUp(rows, p.blockN) * divideUp(p.k, p.blockK);
+  else if (p.wScaleMode != OCTET_SCALE_NONE)
+    scales =
+        p.wScaleMode == OCTET_SCALE_CHANNEL ? p.n : int64_t(p.shards.size());
+  launch.bytes =
+      p.n * p.k * elementBytes(p.wType) + scales * elementBytes(p.wScaleType);
+  launch.rowBytes = p.k * elementBytes(p.xType) + p.n * elementBytes(p.yType);
+  if (p.xScaleMode == OCTET_SCALE_BLOCK)
+    launch.rowBytes += divideUp(p.k, p.blockK) * 4;
+  launch.rowFlops = 2 * p.n * p.k;
+  return launch;
+}
