@@ -8,6 +8,7 @@
 
 #include "octet/CudaSource/BenchPlan.h"
 #include "InstanceFields.h"
+#include "runtime/abi.h"
 
 using namespace octet;
 using namespace octet::cuda;
@@ -76,8 +77,9 @@ static std::string findFault(const BenchPlan &plan) {
         return "launch " + std::to_string(launch) + " of " +
                std::to_string(plan.launches.size());
     for (const BenchOperand *operand : {&c.x, &c.w})
-      if (operand->blockN < 0 || operand->blockK < 0)
-        return "a negative block";
+      if (operand->scaleMode == OCTET_SCALE_BLOCK &&
+          (operand->blockN < 1 || operand->blockK < 1))
+        return "blocks without a size";
   }
   for (const KernelLaunch &launch : plan.launches)
     if (launch.variants.empty())

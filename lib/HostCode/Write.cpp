@@ -21,7 +21,8 @@ static Status write(const std::string &path, std::span<const std::byte> runner,
                     std::span<const char> program,
                     std::span<const PayloadSection> sections) {
   std::vector<rt::SectionToWrite> payload;
-  payload.push_back({"program", std::as_bytes(program)});
+  if (!program.empty())
+    payload.push_back({"program", std::as_bytes(program)});
   for (const PayloadSection &section : sections)
     payload.push_back({section.name, std::as_bytes(std::span(section.bytes))});
   return rt::writePayload(path, runner, payload);

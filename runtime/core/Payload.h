@@ -71,6 +71,15 @@ private:
   std::byte waiting[kStripe]; ///< the total % kStripe last ones
 };
 
+/// Of a kernel executable (octet/CudaSource/BenchPlan.h), which has no program.
+inline constexpr char kKernelsSection[] = "kernels.json";
+
+/// How much of a payload is looked at before it is believed.
+enum class Verify {
+  Everything,
+  Table, ///< not the checksum: to see what kind of file it is
+};
+
 /// The sections of one file, mapped read-only.
 class Payload {
 public:
@@ -82,11 +91,12 @@ public:
   /// \returns nothing if the file does not end in a trailer; an input error
   /// that names the file and the section if the trailer or table lies: wrong
   /// version, offsets beyond the file, overlap, a name twice or not printable,
-  /// no `program`, a checksum that differs.
+  /// neither `program` nor `kernels.json`, a checksum that differs.
   static Result<std::optional<Payload>> find(const std::string &path);
   /// As `find`, of the running executable (/proc/self/exe, or the path it was
   /// started by where /proc is not mounted). Its path is the real one.
-  static Result<std::optional<Payload>> findOwn();
+  static Result<std::optional<Payload>>
+  findOwn(Verify verify = Verify::Everything);
   /// As `find`; a file without a trailer is an error too.
   static Result<Payload> open(const std::string &path);
 
@@ -101,8 +111,8 @@ public:
 private:
   Payload() = default;
   /// Opens `name`, says `path`.
-  static Result<std::optional<Payload>> find(const std::string &name,
-                                             const std::string &path);
+  static Result<std::optional<Payload>>
+  find(const std::string &name, const std::string &path, Verify verify);
   struct Section {
     std::string name;
     uint64_t offset, bytes;

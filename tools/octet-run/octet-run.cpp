@@ -6,12 +6,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With a program appended, an executable; by itself, `octet-run PROGRAM …`.
+// With a program or kernels appended, an executable; by itself, `octet-run
+// PROGRAM …`.
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/bench/KernelCommand.h"
 #include "runtime/cli/CommandLine.h"
 
 int main(int argc, char **argv) {
+  if (std::optional<int> status = octet::rt::runOwnKernels(argc, argv))
+    return *status;
   return octet::rt::runCommandLine(argc, argv);
 }

@@ -21,8 +21,11 @@
 
 namespace octet::cuda {
 
-inline constexpr char kBenchPlanSection[] = "kernels.json";
+/// The plan itself is the section kKernelsSection of runtime/core/Payload.h.
 inline constexpr char kBenchImagesSection[] = "kernels.cubin";
+
+/// The image with the functions of check/gemm_check.cuh.
+inline constexpr char kCheckImage[] = "octet_check";
 
 /// An entry's code inside of the section of images.
 struct BenchImage {

@@ -52,7 +52,8 @@ Status writeProgram(const std::string &path, std::span<const char> program,
                     std::span<const PayloadSection> sections);
 
 /// Writes the runner that is embedded in the compiler (link OctetRunner), then
-/// the payload; mode 755 as the umask allows.
+/// the payload; mode 755 as the umask allows. Without bytes of a program it has
+/// the sections alone (octet/KernelBench/KernelBench.h).
 /// \returns an internal error in a tool that does not link OctetRunner.
 Status writeExecutable(const std::string &path, std::span<const char> program,
                        std::span<const PayloadSection> sections);
