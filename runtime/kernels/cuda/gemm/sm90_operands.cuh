@@ -24,6 +24,7 @@
 #include "ptx/base.cuh"
 #include "ptx/cluster.cuh"
 #include "ptx/mbarrier.cuh"
+#include "ptx/stmatrix.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "tile/descriptor.cuh"
@@ -105,27 +106,6 @@ template <class P> OCTET_DEVICE float finish(float sum, float scaleX, float scal
   if constexpr (P::kScaleX == ScaleKind::Row || P::kScaleX == ScaleKind::Tensor)
     sum = __fmul_rn(sum, __fmul_rn(scaleX, scaleW));
   return __fadd_rn(sum, bias);
-}
-
-/// Rounds and stores four neighbours of a row, those that are inside of N.
-template <class P>
-OCTET_DEVICE void storeFour(const Sm90Operands<P> &ops, int row, int column,
-                            const float (&values)[4]) {
-  typename P::Output *at = ops.y + static_cast<i64>(row) * P::kN + column;
-  if constexpr (P::kN % 4 == 0) {
-    if (column >= P::kN)
-      return;
-    if constexpr (kIsSame<typename P::Output, float>)
-      *reinterpret_cast<float4 *>(at) = {values[0], values[1], values[2], values[3]};
-    else
-      *reinterpret_cast<uint2 *>(at) = {packPair<typename P::Output>(values[0], values[1]),
-                                        packPair<typename P::Output>(values[2], values[3])};
-  } else {
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      if (column + j < P::kN)
-        at[j] = fromFloat<typename P::Output>(values[j]);
-  }
 }
 
 //===----------------------------------------------------------------------===//

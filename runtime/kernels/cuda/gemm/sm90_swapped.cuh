@@ -8,8 +8,8 @@
 //
 // y[M, N] = x w^T (N6, N6b) where M is small and time is that of reading W: rows of W are the 64
 // rows of wgmma, rows of X its columns, of which 8 are enough. The CTAs of a cluster share K
-// (kSplits) and rows of X (kShare); their parts are added in shared memory, in the order of K, so
-// that a result does not depend on timing.
+// (kSplits) and rows of X (kShare). Each CTA sends the parts of its sums to the CTA of the cluster
+// that stores them, which adds them in the order of K, so that a result does not depend on timing.
 //
 //   operand   shape              type                contiguous  aligned to
 //   x         [M, K]             E4M3, BF16, F16     K           16, by tensor map, box kTileM /
@@ -35,6 +35,7 @@
 #pragma once
 
 #include "gemm/sm90_operands.cuh"
+#include "ptx/mma_sync.cuh"
 
 namespace octet::cuda {
 
@@ -60,23 +61,66 @@ struct Sm90SwappedConfig {
   static constexpr int kBytesW = kTileN * kRowBytes, kBytesX = kTileM * kRowBytes;
   static constexpr int kBytesXScale = Product::kBlocks ? alignUp(kTileM * 4, 128) : 0;
   static constexpr int kBytesWScale = WeightScalesT::kBytes;
-  // Stages of W and X, then of their scales, then the barriers; the parts of the sums lie over the
-  // stages once the loop over K is done, rows padded against bank conflicts.
+  // Stages of W and X, then of their scales, then the parts of the sums that this CTA adds, where
+  // they are small; where not, they lie over the stages once the whole cluster is through its loop
+  // over K. A part is the sums of a warp: 16 rows of W; warp w's are added by split w % kSplits.
   static constexpr int kOffsetX = kStages * kBytesW;
   static constexpr int kOffsetXScale = kOffsetX + kStages * kBytesX;
   static constexpr int kOffsetWScale = kOffsetXScale + kStages * kBytesXScale;
-  static constexpr int kOffsetBarriers = alignUp(kOffsetWScale + kStages * kBytesWScale, 16);
-  static constexpr int kPartPitch = kTileN + 4;
-  static constexpr int kBytesParts = kTileM * kPartPitch * 4;
-  static constexpr int kSharedBytes = maxOf(kOffsetBarriers + 16 * kStages, kBytesParts);
+  static constexpr int kWarps = 4 * kMathWarpgroups;
+  static constexpr int kBytesPart = kTileM * 16 * 4;
+  static constexpr int kBytesParts =
+      kSplits > 1 ? divideUp(kWarps, kSplits) * kSplits * kBytesPart : 0;
+  static constexpr bool kPartsOverStages = kBytesParts > 16384;
+  static constexpr int kEndStages = alignUp(kOffsetWScale + kStages * kBytesWScale, 16);
+  static constexpr int kOffsetParts = kPartsOverStages ? 0 : kEndStages;
+  static constexpr int kOffsetBarriers =
+      kPartsOverStages ? maxOf(kEndStages, kBytesParts) : kEndStages + kBytesParts;
+  static constexpr int kSharedBytes = kOffsetBarriers + 16 * kStages + 8;
 
   static_assert(kTileM % (8 * kShare) == 0 && kTileM <= 128,
                 "kTileM is a multiple of 8 kShare up to 128");
   static_assert(kTileN % 64 == 0 && kTileN <= 256, "kTileN is a multiple of 64 up to 256");
   static_assert(kCluster <= 8, "a cluster has at most 8 CTAs");
+  static_assert(kSplits <= kWarps, "every CTA of a split adds a warp's sums");
   static_assert(kPartSteps * (kSplits - 1) < Product::kSteps, "every part of K has a step");
   static_assert(kSharedBytes <= 232448, "the stages fit in 227 KiB");
 };
+
+/// Rounds and stores sums as wgmma has them: `row` + 8 rows of X, 16 rows of W from `column`.
+template <class P>
+OCTET_DEVICE void storeFragment(const Sm90Operands<P> &ops, int row, int column,
+                                const float (&sums)[4]) {
+  using Output = typename P::Output;
+  const int lane = threadIdx.x % 32, m = row + 2 * (lane % 4), n = column + lane / 4;
+  const float scaleEven = rowScale<P>(ops, m), scaleOdd = rowScale<P>(ops, m + 1);
+  const float scaleUpper = columnScale<P>(ops, n), scaleLower = columnScale<P>(ops, n + 8);
+  const float biasUpper = columnBias<P>(ops, n), biasLower = columnBias<P>(ops, n + 8);
+  const float a = finish<P>(sums[0], scaleEven, scaleUpper, biasUpper);
+  const float b = finish<P>(sums[1], scaleOdd, scaleUpper, biasUpper);
+  const float c = finish<P>(sums[2], scaleEven, scaleLower, biasLower);
+  const float d = finish<P>(sums[3], scaleOdd, scaleLower, biasLower);
+  if constexpr (kIsSame<Output, float> || P::kN % 2 != 0) {
+    auto put = [&](int i, int j, float value) {
+      if (i < ops.m && j < P::kN)
+        ops.y[static_cast<i64>(i) * P::kN + j] = fromFloat<Output>(value);
+    };
+    put(m, n, a);
+    put(m + 1, n, b);
+    put(m, n + 8, c);
+    put(m + 1, n + 8, d);
+  } else {
+    // A lane gets two neighbours in N of row lane / 4.
+    const u32 upper = transposeMatrix(packPair<Output>(a, b));
+    const u32 lower = transposeMatrix(packPair<Output>(c, d));
+    const int i = row + lane / 4, j = column + 2 * (lane % 4);
+    Output *at = ops.y + static_cast<i64>(i) * P::kN + j;
+    if (i < ops.m && j < P::kN)
+      *reinterpret_cast<u32 *>(at) = upper;
+    if (i < ops.m && j + 8 < P::kN)
+      *reinterpret_cast<u32 *>(at + 8) = lower;
+  }
+}
 
 template <class C>
 __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
@@ -84,7 +128,8 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
   extern __shared__ __align__(1024) u8 memory[];
   const u32 shared = sharedAddress(memory);
   const u32 full = shared + C::kOffsetBarriers, empty = full + 8 * C::kStages;
-  const int warpgroup = threadIdx.x / 128, lane = threadIdx.x % 32;
+  const u32 partsThere = empty + 8 * C::kStages;
+  const int warpgroup = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
 
   const int rank = C::kCluster > 1 ? static_cast<int>(clusterRank()) : 0;
   const int split = rank % C::kSplits, share = rank / C::kSplits;
@@ -98,26 +143,37 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
       initBarrier(full + 8 * i, 1 + C::WeightScalesT::kCount);
       initBarrier(empty + 8 * i, 4 * C::kMathWarpgroups * C::kShare);
     }
+    initBarrier(partsThere, 1);
     fenceBarrierInit();
+    if constexpr (C::kSplits > 1)
+      arriveExpecting(partsThere, divideUp(C::kWarps - split, C::kSplits) * C::kSplits *
+                                      C::kBytesPart);
   }
+  // Before anything goes to another CTA, its barriers are there.
+  if constexpr (C::kCluster > 1)
+    clusterArriveRelaxed();
+  __syncthreads();
   if constexpr (C::kShare > 1)
-    clusterSync();
-  else
-    __syncthreads();
+    clusterWait();
   launchNextGrid();
 
-  auto syncCluster = [] {
-    if constexpr (C::kCluster > 1)
-      clusterSync();
-    else
-      __syncthreads();
+  auto syncBeforeParts = [] {
+    if constexpr (C::kSplits > 1 && C::kShare == 1)
+      clusterWait();
+    if constexpr (C::kSplits > 1 && C::kPartsOverStages)
+      clusterSyncRelaxed();
+  };
+  // Arrivals of other CTAs on `empty` come until these are through their loops.
+  auto syncBeforeExit = [] {
+    if constexpr (C::kShare > 1)
+      clusterSyncRelaxed();
   };
 
   if (warpgroup == C::kMathWarpgroups) {
     // Producer
     if constexpr (C::kMovesRegisters)
       shrinkRegisters<C::kCopyRegisters>();
-    if (threadIdx.x / 32 == 4 * C::kMathWarpgroups) {
+    if (warp == C::kWarps) {
       const u64 once = cachePolicy(Keep::First), often = cachePolicy(Keep::Last);
       const float *wScales = C::WeightScalesT::source(ops.wScale, n0, lane);
       auto loadW = [&](int step, int stage) {
@@ -160,20 +216,15 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
         loadX(firstStep + i, i);
       StageCursor<C::kStages> at;
       for (int i = early; i < steps; ++i) {
-        if constexpr (C::kShare > 1)
-          waitCluster(empty + 8 * at.stage, at.parity);
-        else
-          wait(empty + 8 * at.stage, at.parity);
+        wait(empty + 8 * at.stage, at.parity);
         loadW(firstStep + i, at.stage);
         loadX(firstStep + i, at.stage);
         at.advance();
       }
     }
     __syncwarp();
-    __syncthreads(); // the stages have been read
-    syncCluster();   // the parts are there
-    if constexpr (C::kCluster > 1)
-      clusterSync(); // and have been read
+    syncBeforeParts();
+    syncBeforeExit();
     return;
   }
 
@@ -200,7 +251,7 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
   StageCursor<C::kStages> at;
   if constexpr (P::kBlocks) {
     constexpr int kGranule = C::WeightScalesT::kGranule;
-    const int row = threadIdx.x / 32 * 16 + lane / 4;
+    const int row = warp * 16 + lane / 4;
     const u32 wScales = shared + C::kOffsetWScale;
     const SwappedScales<C::kTileM, (kGranule >= 16), C::kBytesXScale, C::kBytesWScale> scales{
         shared + C::kOffsetXScale + 8 * (lane % 4), wScales + row / kGranule * 4,
@@ -210,54 +261,48 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
     loop.run(total, at, steps, PlainSums<C::kTileM>{}, release);
   }
 
-  // Parts to shared memory, [row of X][row of W]. All stages have been read: by this CTA here, and
-  // by its neighbours' copies, which end in stages that were waited for.
-  __syncthreads();
-  float *parts = reinterpret_cast<float *>(memory);
+  syncBeforeParts();
+  if constexpr (C::kSplits == 1) {
+    waitForPriorGrids();
 #pragma unroll
-  for (int i = 0; i < C::kTileM / 8; ++i) {
-    float *to = parts + (8 * i + 2 * (lane % 4)) * C::kPartPitch + threadIdx.x / 32 * 16 + lane / 4;
-    to[0] = total[0][4 * i];
-    to[C::kPartPitch] = total[0][4 * i + 1];
-    to[8] = total[0][4 * i + 2];
-    to[C::kPartPitch + 8] = total[0][4 * i + 3];
-  }
-  syncCluster();
-  waitForPriorGrids();
-
-  // Each CTA adds and stores its share of the elements of the tile, four rows of W at a time.
-  constexpr int kQuads = C::kTileN / 4;
-  const int rows = minOf(C::kTileM, ops.m - m0);
-  constexpr int kMathThreads = 128 * C::kMathWarpgroups;
-  for (int i = threadIdx.x + split * kMathThreads; i < rows * kQuads;
-       i += kMathThreads * C::kSplits) {
-    const int row = i / kQuads, column = i % kQuads * 4;
-    const u32 at = shared + (row * C::kPartPitch + column) * 4;
-    float4 sum = {0.f, 0.f, 0.f, 0.f};
-#pragma unroll
-    for (int s = 0; s < C::kSplits; ++s) {
-      float4 part;
-      if constexpr (C::kSplits > 1)
-        part = loadCluster16(mapToRank(at, share * C::kSplits + s));
-      else
-        part = *reinterpret_cast<const float4 *>(memory + (row * C::kPartPitch + column) * 4);
-      sum.x = __fadd_rn(sum.x, part.x);
-      sum.y = __fadd_rn(sum.y, part.y);
-      sum.z = __fadd_rn(sum.z, part.z);
-      sum.w = __fadd_rn(sum.w, part.w);
+    for (int i = 0; i < C::kTileM / 8; ++i) {
+      const float sums[4] = {total[0][4 * i], total[0][4 * i + 1], total[0][4 * i + 2],
+                             total[0][4 * i + 3]};
+      storeFragment<P>(ops, m0 + 8 * i, n0 + 16 * warp, sums);
     }
-    const float scaleX = rowScale<P>(ops, m0 + row);
-    const int n = n0 + column;
-    float values[4] = {sum.x, sum.y, sum.z, sum.w};
+  } else {
+    // Parts to the CTAs that add them: [warp / kSplits][split][row of X / 8][lane][4].
+    const int owner = share * C::kSplits + warp % C::kSplits;
+    const u32 parts = mapToRank(shared + C::kOffsetParts, owner) +
+                      (warp / C::kSplits * C::kSplits + split) * C::kBytesPart + lane * 16;
+    const u32 there = mapToRank(partsThere, owner);
 #pragma unroll
-    for (int j = 0; j < 4; ++j)
-      values[j] =
-          finish<P>(values[j], scaleX, columnScale<P>(ops, n + j), columnBias<P>(ops, n + j));
-    storeFour<P>(ops, m0 + row, n, values);
+    for (int i = 0; i < C::kTileM / 8; ++i)
+      sendCluster16(parts + 512 * i, there, total[0][4 * i], total[0][4 * i + 1],
+                    total[0][4 * i + 2], total[0][4 * i + 3]);
+    waitForPriorGrids();
+    wait(partsThere, 0);
+    constexpr int kPerPart = C::kTileM / 8;
+    const int fragments = divideUp(C::kWarps - split, C::kSplits) * kPerPart;
+    for (int i = warp; i < fragments; i += C::kWarps) {
+      const int slot = i / kPerPart, group = i % kPerPart;
+      if (m0 + 8 * group >= ops.m)
+        continue;
+      float sums[4] = {0.f, 0.f, 0.f, 0.f};
+#pragma unroll
+      for (int s = 0; s < C::kSplits; ++s) {
+        const float4 part = *reinterpret_cast<const float4 *>(
+            memory + C::kOffsetParts + (slot * C::kSplits + s) * C::kBytesPart + group * 512 +
+            lane * 16);
+        sums[0] = __fadd_rn(sums[0], part.x);
+        sums[1] = __fadd_rn(sums[1], part.y);
+        sums[2] = __fadd_rn(sums[2], part.z);
+        sums[3] = __fadd_rn(sums[3], part.w);
+      }
+      storeFragment<P>(ops, m0 + 8 * group, n0 + 16 * (slot * C::kSplits + split), sums);
+    }
   }
-  // Shared memory stays until the others have read it.
-  if constexpr (C::kCluster > 1)
-    clusterSync();
+  syncBeforeExit();
 }
 
 } // namespace octet::cuda

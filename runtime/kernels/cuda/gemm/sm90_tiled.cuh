@@ -102,7 +102,8 @@ template <class C> struct TileOrder {
   }
 };
 
-/// Stores sixteen rows of a warpgroup's sums: warp w has rows 16 w to 16 w + 15 of 64.
+/// Stores a warp's sixteen rows of sums, by way of its piece of shared memory, so that stores are of
+/// whole lines.
 template <class C>
 OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
                             const float (&sums)[C::kTileN / 2], int row0, int n0, u8 *piece) {
@@ -110,42 +111,60 @@ OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
   using Output = typename P::Output;
   constexpr int kColumns = C::kPieceColumns;
   constexpr int kPerChunk = 16 / sizeof(Output); // elements of 16 bytes
-  const int lane = threadIdx.x % 32, upper = lane / 4;
-  const float scaleUpper = rowScale<P>(ops, row0 + upper);
-  const float scaleLower = rowScale<P>(ops, row0 + upper + 8);
+  constexpr bool kWhole = P::kN % C::kTileN == 0;
+  const int lane = threadIdx.x % 32;
+  const float scaleUpper = rowScale<P>(ops, row0 + lane / 4);
+  const float scaleLower = rowScale<P>(ops, row0 + lane / 4 + 8);
+  // Four values of columns 8 i + 2 (lane % 4) and the next.
+  auto finished = [&](int i) {
+    const int column = n0 + 8 * i + 2 * (lane % 4);
+    const float scaleA = columnScale<P>(ops, column), scaleB = columnScale<P>(ops, column + 1);
+    const float biasA = columnBias<P>(ops, column), biasB = columnBias<P>(ops, column + 1);
+    return float4{finish<P>(sums[4 * i], scaleUpper, scaleA, biasA),
+                  finish<P>(sums[4 * i + 1], scaleUpper, scaleB, biasB),
+                  finish<P>(sums[4 * i + 2], scaleLower, scaleA, biasA),
+                  finish<P>(sums[4 * i + 3], scaleLower, scaleB, biasB)};
+  };
+  // Where this lane writes by stmatrix (its row of one of four 8x8 matrices), and where it reads.
+  const u32 writeAt = sharedAddress(piece) + swizzledOffset(lane % 16, lane / 16);
+  const int firstRow = lane / 8, chunk = lane % 8;
+  Output *out = ops.y + static_cast<i64>(row0 + firstRow) * P::kN + n0 + chunk * kPerChunk;
 #pragma unroll
   for (int from = 0; from < C::kTileN; from += kColumns) {
     __syncwarp();
+    if constexpr (kIsSame<Output, float>) {
 #pragma unroll
-    for (int i = from / 8; i < (from + kColumns) / 8 && i < C::kTileN / 8; ++i) {
-      const int column = n0 + 8 * i + 2 * (lane % 4);
-      const float scaleA = columnScale<P>(ops, column), scaleB = columnScale<P>(ops, column + 1);
-      const float biasA = columnBias<P>(ops, column), biasB = columnBias<P>(ops, column + 1);
-      const float a = finish<P>(sums[4 * i], scaleUpper, scaleA, biasA);
-      const float b = finish<P>(sums[4 * i + 1], scaleUpper, scaleB, biasB);
-      const float c = finish<P>(sums[4 * i + 2], scaleLower, scaleA, biasA);
-      const float d = finish<P>(sums[4 * i + 3], scaleLower, scaleB, biasB);
-      const int inPiece = 8 * i - from + 2 * (lane % 4);
-      const int chunk = inPiece / kPerChunk, inChunk = inPiece % kPerChunk * sizeof(Output);
-      u8 *atUpper = piece + swizzledOffset(upper, chunk) + inChunk;
-      u8 *atLower = piece + swizzledOffset(upper + 8, chunk) + inChunk;
-      if constexpr (kIsSame<Output, float>) {
-        *reinterpret_cast<float2 *>(atUpper) = {a, b};
-        *reinterpret_cast<float2 *>(atLower) = {c, d};
-      } else {
-        *reinterpret_cast<u32 *>(atUpper) = packPair<Output>(a, b);
-        *reinterpret_cast<u32 *>(atLower) = packPair<Output>(c, d);
+      for (int i = from / 8; i < (from + kColumns) / 8 && i < C::kTileN / 8; ++i) {
+        const float4 values = finished(i);
+        const int inPiece = 8 * i - from + 2 * (lane % 4);
+        u8 *at = piece + swizzledOffset(lane / 4, inPiece / kPerChunk) + inPiece % kPerChunk * 4;
+        *reinterpret_cast<float2 *>(at) = {values.x, values.y};
+        *reinterpret_cast<float2 *>(at + 8 * kRowBytes) = {values.z, values.w};
+      }
+    } else {
+#pragma unroll
+      for (int i = from / 8; i < (from + kColumns) / 8 && i < C::kTileN / 8; i += 2) {
+        const float4 a = finished(i);
+        const u32 at = writeAt ^ ((8 * i - from) * 2);
+        if (i + 1 < C::kTileN / 8) {
+          const float4 b = finished(i + 1);
+          storeMatrices(at, packPair<Output>(a.x, a.y), packPair<Output>(a.z, a.w),
+                        packPair<Output>(b.x, b.y), packPair<Output>(b.z, b.w));
+        } else {
+          storeMatrices(at, packPair<Output>(a.x, a.y), packPair<Output>(a.z, a.w));
+        }
       }
     }
     __syncwarp();
+    const int column = from + chunk * kPerChunk;
+    const bool inside = (C::kTileN % kColumns == 0 || column < C::kTileN) &&
+                        (kWhole || n0 + column < P::kN);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
-      const int row = i * 4 + lane / 8, chunk = lane % 8;
-      const int column = from + chunk * kPerChunk;
-      if (row0 + row >= ops.m || column >= C::kTileN || n0 + column >= P::kN)
+      if (!inside || row0 + firstRow + 4 * i >= ops.m)
         continue;
-      const uint4 values = load16(piece + swizzledOffset(row, chunk));
-      Output *at = ops.y + static_cast<i64>(row0 + row) * P::kN + n0 + column;
+      const uint4 values = load16(piece + swizzledOffset(firstRow + 4 * i, chunk));
+      Output *at = out + 4 * i * P::kN + from;
       if constexpr (P::kN % kPerChunk == 0) {
         store16(at, values);
       } else {
@@ -176,7 +195,7 @@ template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Prod
     fenceBarrierInit();
   }
   if constexpr (C::kCluster > 1)
-    clusterSync();
+    clusterSyncRelaxed();
   else
     __syncthreads();
   launchNextGrid();
@@ -186,7 +205,7 @@ template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Prod
     if constexpr (C::kMathWarpgroups > 1)
       shrinkRegisters<C::kCopyRegisters>();
     if (warp == 4 * C::kMathWarpgroups) {
-      const u64 policyX = cachePolicy(Keep::Normal), policyW = cachePolicy(Keep::Last);
+      const u64 policyX = cachePolicy(Keep::Normal), policyW = cachePolicy(Keep::Normal);
       waitForPriorGrids();
       StageCursor<C::kStages> at;
       for (TileOrder<C> order(ops.m); order.more(); order.next()) {
@@ -197,10 +216,7 @@ template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Prod
         const float *wScales = C::WeightScalesT::source(ops.wScale, n0, lane);
         for (int step = 0; step < P::kSteps; ++step) {
           const u32 barrier = full + 8 * at.stage;
-          if constexpr (C::kCluster > 1)
-            waitCluster(empty + 8 * at.stage, at.parity ^ 1);
-          else
-            wait(empty + 8 * at.stage, at.parity ^ 1);
+          wait(empty + 8 * at.stage, at.parity ^ 1);
           if (lane == 0) {
             arriveExpecting(barrier, C::kBytesW + C::kBytesX + (P::kBlocks ? C::kTileM * 4 : 0));
             const u32 toX = shared + at.stage * C::kBytesX;
@@ -285,7 +301,7 @@ template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Prod
   }
   // A CTA stays until no copy or arrival of the cluster goes to it.
   if constexpr (C::kCluster > 1)
-    clusterSync();
+    clusterSyncRelaxed();
 }
 
 } // namespace octet::cuda

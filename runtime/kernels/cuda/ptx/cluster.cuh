@@ -33,6 +33,15 @@ OCTET_DEVICE void clusterSync() {
   clusterWait();
 }
 
+/// A barrier of execution alone: orders no memory but what fences of its own order.
+OCTET_DEVICE void clusterArriveRelaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+OCTET_DEVICE void clusterSyncRelaxed() {
+  clusterArriveRelaxed();
+  clusterWait();
+}
+
 /// The address in the cluster's window of a shared address, as CTA `rank` has it.
 OCTET_DEVICE u32 mapToRank(u32 address, u32 rank) {
   u32 remote;
@@ -40,13 +49,12 @@ OCTET_DEVICE u32 mapToRank(u32 address, u32 rank) {
   return remote;
 }
 
-OCTET_DEVICE float4 loadCluster16(u32 remote) {
-  float4 x;
-  asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
-               : "r"(remote)
+/// Sends 16 bytes to `remote`, which count on the barrier `remoteBarrier` of the same CTA.
+OCTET_DEVICE void sendCluster16(u32 remote, u32 remoteBarrier, float a, float b, float c, float d) {
+  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32"
+               " [%0], {%2, %3, %4, %5}, [%1];" ::"r"(remote),
+               "r"(remoteBarrier), "f"(a), "f"(b), "f"(c), "f"(d)
                : "memory");
-  return x;
 }
 
 /// Registers of the calling warpgroup; all its warps execute it.
