@@ -15,6 +15,8 @@
 //     ──► llvm.func @row.rms_norm.v3 and .v4, and a call of parallel_for
 //   kernel.gemm "cpu.gemm" %x, %w into %p : … of %b tokens {…}
 //     ──► a constant octet_gemm_desc, and a call of gemm
+//   the same of a CUDA target, with the `launch` of emit-kernels
+//     ──► a constant octet_launch, and a call of launch with device addresses
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +33,8 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "passes/CudaProblems.h"
 #include "passes/Passes.h"
-
-#include "llvm/ADT/MapVector.h"
 
 namespace octet {
 #define GEN_PASS_DEF_LOWERTOHOST
@@ -69,13 +70,18 @@ LogicalResult LowerToHost::lowerToMixed(ModuleOp module) {
   FailureOr<std::string> info = host::makeInfo(module, *tensors);
   if (failed(info))
     return failure();
-  FailureOr<int64_t> rowFunctions = host::lowerStep(host);
+  host::DeviceCode device(host);
+  FailureOr<int64_t> rowFunctions = host::lowerStep(host, device);
   if (failed(rowFunctions))
     return failure();
   numRowFunctions += *rowFunctions;
-  host::addProgram(host, *info, arena.getInt());
+  if (failed(host::addProgram(host, device, *info, arena.getInt())))
+    return failure();
 
   // What is left says things that no longer are.
+  for (auto binary :
+       llvm::make_early_inc_range(module.getOps<kernel::BinaryOp>()))
+    binary.erase();
   for (auto slot : llvm::make_early_inc_range(module.getOps<q::SlotOp>()))
     slot.erase();
   SmallVector<StringAttr> stale;
@@ -109,36 +115,6 @@ LogicalResult LowerToHost::convertToLLVM(ModuleOp module) {
   populateVectorToLLVMConversionPatterns(converter, patterns);
   cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
   return applyFullConversion(module, target, std::move(patterns));
-}
-
-/// What select-kernels has marked ends here, with one error for all.
-static LogicalResult refuseUnwritten(ModuleOp module) {
-  model::SettingsAttr settings = model::getSettings(module);
-  StringRef target = settings ? settings.getTarget() : StringRef("cpu");
-  llvm::MapVector<StringRef, StringRef> kernels; // and a module of each
-  module.walk([&](Operation *op) {
-    auto add = [&](auto kernel) {
-      if (kernel.getUnwritten())
-        kernels.insert({kernel.getKernel(), kernel.getModule()});
-    };
-    if (auto launch = dyn_cast<kernel::LaunchOp>(op))
-      add(launch);
-    else if (auto gemm = dyn_cast<kernel::GemmOp>(op))
-      add(gemm);
-    else if (auto attention = dyn_cast<kernel::AttentionOp>(op))
-      add(attention);
-    else if (auto rows = dyn_cast<kernel::RowwiseOp>(op);
-             rows && target != "cpu")
-      kernels.insert({"cuda.rowwise", rows.getLabel()});
-  });
-  if (kernels.empty())
-    return success();
-  InFlightDiagnostic diag = module.emitError() << "kernels that are not "
-                                                  "written yet: ";
-  llvm::interleaveComma(kernels, diag, [&](const auto &entry) {
-    diag << entry.first << " (" << entry.second << ")";
-  });
-  return diag << "; --compile-to plan-buffers goes as far as it can [C11]";
 }
 
 /// Ranks that would have to talk to each other (W3c).

@@ -44,6 +44,9 @@ void registerPasses() {
 #ifdef OCTET_HAVE_PlanBuffers
   registerPlanBuffers();
 #endif
+#ifdef OCTET_HAVE_EmitKernels
+  registerEmitKernels();
+#endif
 #ifdef OCTET_HAVE_LowerToHost
   registerLowerToHost();
 #endif

@@ -198,6 +198,29 @@ def PlanBuffers : Pass<"octet-plan-buffers", "mlir::ModuleOp"> {
   let dependentDialects = ["octet::kernel::KernelDialect"];
 }
 
+def EmitKernels : Pass<"octet-emit-kernels", "mlir::ModuleOp"> {
+  let summary = "Write CUDA C++ for each kernel and compile it";
+  let description = [{
+    Each row kernel, product and attention of a CUDA target gets a `launch`: which kernels serve it, their grids and parameters. Each distinct
+    source is compiled by NVRTC, or taken from the cache of earlier compilations, and stands in the module as `kernel.binary`. Programs of the CPU
+    are left as they are; a kernel that is not written yet is an error.
+    ```mlir
+    kernel.gemm "sm90.dense_gemm" %x, %w into %p : … of %b tokens {…} : …                                                       // before
+
+    kernel.binary @octet_kernel_… for "sm_90a" {cubin = dense_resource<…> : tensor<…xi8>, source = "…"}                         // after
+    kernel.gemm "sm90.dense_gemm" %x, %w into %p : … of %b tokens {launch = {variants = [{kernels = [{entry = "octet_kernel_…", …
+    ```
+  }];
+  let options = [Option<"dumpCuda", "dump-cuda", "std::string", /*default=*/"", "Folder for a .cu of each source; empty: none">,
+                 Option<"jobs", "jobs", "unsigned", /*default=*/"0", "Threads that compile; 0: one a processor">,
+                 Option<"nvrtc", "nvrtc", "std::string", /*default=*/"", "libnvrtc; empty: where it is found">,
+                 Option<"cache", "cache", "bool", /*default=*/"true", "Take kernels from the cache, and keep them there">,
+                 Option<"progress", "progress", "bool", /*default=*/"false", "Say on stderr how many are compiled">];
+  let statistics = [Statistic<"numBinaries", "num-binaries", "Distinct sources">,
+                    Statistic<"numCompiled", "num-compiled", "Sources among them that were not in the cache">];
+  let dependentDialects = ["octet::kernel::KernelDialect"];
+}
+
 def LowerToHost : Pass<"octet-lower-to-host", "mlir::ModuleOp"> {
   let summary = "Lower the load and step functions to native code that calls the runtime";
   let description = [{

@@ -21,6 +21,7 @@
 
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/IR/Remarks.h"
+#include "octet/CudaSource/Families.h"
 #include "octet/Diagnostics/Diagnostics.h"
 #include "passes/KernelTable.h"
 #include "passes/ModulePaths.h"
@@ -126,12 +127,13 @@ LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
 
   OpBuilder b(op);
   SmallVector<StringRef> names(variants.names.begin(), variants.names.end());
+  bool unwritten = !target.isCpu() && !cuda::findGemmFamily(kernel.name);
   auto gemm = kernel::GemmOp::create(
       b, op->getLoc(), TypeRange{result.getType()}, kernel.name, input, weight,
       bias, Value(), findBatch(op->getParentOfType<func::FuncOp>()),
       getRowDomain(input), module, variants.maxM, b.getStrArrayAttr(names),
-      /*unwritten=*/!target.isCpu());
-  numUnwritten += !target.isCpu();
+      unwritten);
+  numUnwritten += unwritten;
   if (method)
     gemm->setDiscardableAttr("method", *method);
   op->replaceAllUsesWith(gemm);
@@ -164,13 +166,14 @@ LogicalResult SelectKernels::selectAttention(model::AttentionOp op) {
   if (failed(report(op, op.getModule(), "attends", kernel)))
     return failure();
   OpBuilder b(op);
+  bool unwritten = !target.isCpu() && !cuda::findAttentionFamily(kernel.name);
   auto attention = kernel::AttentionOp::create(
       b, op.getLoc(), TypeRange{op.getType()}, kernel.name, op.getQ(),
       op.getCache(), op.getKScale(), op.getVScale(), Value(), op.getBatch(),
       op.getLayer(), op.getQHeads(), op.getKvHeads(), op.getHeadDim(),
       op.getScale(), op.getWindow(), op.getModule(), nameLayout(op.getCache()),
-      /*unwritten=*/!target.isCpu());
-  numUnwritten += !target.isCpu();
+      unwritten);
+  numUnwritten += unwritten;
   op->replaceAllUsesWith(attention);
   op->erase();
   ++numKernels;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/Kernel/KernelOps.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/OpImplementation.h"
 #include "octet/Support/Checked.h"
 
@@ -368,4 +369,30 @@ LogicalResult kernel::OutputOp::verify() {
     return emitOpError() << "is " << getResult().getType().getType()
                          << ", the batch's output is rows in f32 [P16]";
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Binaries
+//===----------------------------------------------------------------------===//
+
+LogicalResult BinaryOp::verify() {
+  auto type = dyn_cast<RankedTensorType>(getCubin().getShapedType());
+  if (!isa<DenseResourceElementsAttr>(getCubin()) || !type ||
+      type.getRank() != 1 || !type.getElementType().isInteger(8))
+    return emitOpError() << "cubin is " << getCubin().getShapedType()
+                         << ", expected a resource of i8 [bytes]";
+  if (std::optional<ArrayRef<char>> bytes = getCubinBytes();
+      bytes && int64_t(bytes->size()) != type.getDimSize(0))
+    return emitOpError() << "cubin has " << bytes->size()
+                         << " bytes, its type says " << type.getDimSize(0);
+  return success();
+}
+
+std::optional<ArrayRef<char>> BinaryOp::getCubinBytes() {
+  auto resource = dyn_cast<DenseResourceElementsAttr>(getCubin());
+  AsmResourceBlob *blob =
+      resource ? resource.getRawHandle().getBlob() : nullptr;
+  if (!blob)
+    return std::nullopt;
+  return blob->getData();
 }

@@ -15,6 +15,7 @@ include "dialects/Quant/QuantTypes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/IR/SymbolInterfaces.td"
 
 class Kernel_Op<string mnem, list<Trait> traits = []> : Op<KernelDialect, mnem, traits>;
 
@@ -276,6 +277,29 @@ def Kernel_TraceOp : Kernel_Op<"trace", []> {
   let description = [{`kernel.trace "hidden"[%i] %p of %b tokens : !kernel.buffer<tensor<?x256xbf16>>`}];
   let arguments = (ins StrAttr:$name, Index:$index, Kernel_Operand:$input, Model_BatchType:$batch, Kernel_DomainAttr:$domain);
   let assemblyFormat = "$name `[` $index `]` $input `of` $batch `` $domain attr-dict `:` type($input)";
+}
+
+//===----------------------------------------------------------------------===//
+// Binaries
+//===----------------------------------------------------------------------===//
+
+def Kernel_BinaryOp : Kernel_Op<"binary", [Symbol]> {
+  let summary = "A device function, compiled";
+  let description = [{
+    What emit-kernels makes of one source for the module's target: the function that `source` defines has the symbol's name. `cubin` is a blob
+    (`--mlir-elide-resource-strings-if-larger` leaves it out of a print); `ptx` is there where the target has no suffix, for newer devices.
+
+    ```mlir
+    kernel.binary @octet_kernel_rms_norm for "sm_90a" {cubin = dense_resource<octet_kernel_rms_norm> : tensor<4xi8>, ptx = "", source = "…"}
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrAttr:$target, StrAttr:$source, ElementsAttr:$cubin, DefaultValuedAttr<StrAttr, "\"\"">:$ptx);
+  let assemblyFormat = "$sym_name `for` $target attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The bytes; nothing if a print has left them out.
+    ::std::optional<::llvm::ArrayRef<char>> getCubinBytes();
+  }];
 }
 
 #endif // OCTET_DIALECTS_KERNEL_KERNELOPS_TD

@@ -15,6 +15,7 @@
 #ifndef OCTET_HOSTCODE_HOSTLOWERING_H
 #define OCTET_HOSTCODE_HOSTLOWERING_H
 
+#include "DeviceCode.h"
 #include "HostModule.h"
 #include "dialects/Kernel/KernelOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -37,16 +38,17 @@ struct TensorRow {
 mlir::FailureOr<std::vector<TensorRow>> lowerLoad(HostModule &host);
 
 /// `@step` and the layer functions, with a row function per kernel.rowwise and
-/// SIMD level.
+/// SIMD level, or a launch per kernel for a device.
 /// \returns the number of row functions.
-mlir::FailureOr<int64_t> lowerStep(HostModule &host);
+mlir::FailureOr<int64_t> lowerStep(HostModule &host, DeviceCode &device);
 
 /// The info JSON (runtime/README.md), read off the module before lowering.
 mlir::FailureOr<std::string> makeInfo(mlir::ModuleOp module,
                                       llvm::ArrayRef<TensorRow> tensors);
 
-/// The constant `octet_program`.
-void addProgram(HostModule &host, llvm::StringRef info, int64_t arenaBytes);
+/// The constant `octet_program`, with the images of the device's code.
+mlir::LogicalResult addProgram(HostModule &host, DeviceCode &device,
+                               llvm::StringRef info, int64_t arenaBytes);
 
 /// Turns a `func.func` into an `llvm.func` with the same body, whose first
 /// arguments are `leading`; index arguments become i64, batches are left to

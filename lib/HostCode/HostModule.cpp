@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "HostModule.h"
+#include "dialects/Model/ModelOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "runtime/abi.h"
 #include "llvm/ADT/StringExtras.h"
@@ -21,6 +22,8 @@ HostModule::HostModule(ModuleOp module)
       pointer(LLVM::LLVMPointerType::get(context)),
       i8(IntegerType::get(context, 8)), i32(IntegerType::get(context, 32)),
       i64(IntegerType::get(context, 64)) {
+  model::SettingsAttr settings = model::getSettings(module);
+  isDevice = settings && settings.getTarget() != "cpu";
   for (q::SlotOp slot : module.getOps<q::SlotOp>()) {
     firstSlot[slot.getSymName()] = numWeights;
     numWeights += slot.getCount();
@@ -58,6 +61,16 @@ std::string HostModule::addString(StringRef text) {
                          /*isConstant=*/true, LLVM::Linkage::Internal, name,
                          b.getStringAttr(bytes));
   strings[text] = name;
+  return name;
+}
+
+std::string HostModule::addBytes(StringRef base, StringRef bytes) {
+  std::string name = uniqueName(base);
+  OpBuilder b = atEnd();
+  LLVM::GlobalOp::create(b, module.getLoc(),
+                         LLVM::LLVMArrayType::get(i8, bytes.size()),
+                         /*isConstant=*/true, LLVM::Linkage::Internal, name,
+                         b.getStringAttr(bytes), /*alignment=*/16);
   return name;
 }
 

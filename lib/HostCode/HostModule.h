@@ -37,11 +37,14 @@ public:
   mlir::ModuleOp module;
   mlir::MLIRContext *context;
   mlir::Type pointer, i8, i32, i64;
+  bool isDevice; ///< the target is no CPU: addresses of data are a device's
 
   // --- globals ---
 
   /// A constant string with a NUL, one a text; \returns its symbol.
   std::string addString(llvm::StringRef text);
+  /// Constant bytes at a 16-byte boundary.
+  std::string addBytes(llvm::StringRef name, llvm::StringRef bytes);
   /// A constant array of floats.
   std::string addFloats(llvm::StringRef name, llvm::ArrayRef<float> values);
   /// A constant struct; an external one is exported.

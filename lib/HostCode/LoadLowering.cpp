@@ -19,6 +19,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
 #include "octet/Support/Checked.h"
 #include "runtime/abi.h"
@@ -142,9 +143,20 @@ private:
   void lowerRopeTable(model::RopeTableOp table);
   void lowerKvScales(q::KvScalesOp op);
 
+  /// A matrix whose codes share words: one of a module, or one shard of several.
+  struct Shard {
+    q::TensorType type;
+    StringRef path;
+    SmallVector<Value, 5> tensors; ///< in octet_grouped's order; null: none
+  };
   void lowerPack(q::PackOp pack);
-  /// An op `(ctx, desc, octet_grouped, out)` on a weight in words or blocks.
-  void callGrouped(Operation *op, int64_t field, q::TensorType type);
+  void lowerShareGlobal(q::ShareGlobalOp op);
+  LogicalResult lowerRepack(q::RepackOp repack);
+  /// What an operator on words or blocks reads.
+  SmallVector<Shard> shardsOf(Value value);
+  /// A call `(ctx, desc, octet_grouped, …)` on one of them.
+  void callGrouped(Operation *op, int64_t field, const Shard &shard,
+                   ArrayRef<Value> more = {});
 
   /// Calls the runtime and leaves with its result if that is not zero.
   void callChecked(Operation *op, int64_t field, ValueRange arguments);
@@ -153,7 +165,10 @@ private:
   /// An op `(ctx, from, to, in, out)` between two quantised types.
   void callRewrite(Operation *op, int64_t field);
   Value makeWeight(Value result);
+  Value makeWeight();
   Value makeList(ValueRange weights);
+  /// An array of addresses on the stack.
+  Value makeArray(ArrayRef<Value> addresses);
   std::string addTensorDesc(StringRef module, Type type, Type scaled,
                             int32_t headRows = 0);
 
@@ -164,33 +179,39 @@ private:
   Block *leave = nullptr; ///< returns its argument
   DenseMap<Value, Value> weights;
   DenseMap<Value, StringRef> paths; ///< for messages of later ops
-  /// The tensors of weights whose codes share words, in octet_grouped's order.
-  DenseMap<Value, SmallVector<Value, 5>> grouped;
+  DenseMap<Value, SmallVector<Shard>> shards;
 };
 } // namespace
 
 /// Room for an octet_weight, allocated once a call.
-Value LoadLowering::makeWeight(Value result) {
+Value LoadLowering::makeWeight() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(&function.getBody().front());
   Value bytes = host.constant(b, sizeof(octet_weight));
-  Value place = LLVM::AllocaOp::create(b, host.pointer, host.i8, bytes, 8);
-  weights[result] = place;
-  return place;
+  return LLVM::AllocaOp::create(b, host.pointer, host.i8, bytes, 8);
 }
 
-Value LoadLowering::makeList(ValueRange values) {
+Value LoadLowering::makeWeight(Value result) {
+  return weights[result] = makeWeight();
+}
+
+Value LoadLowering::makeArray(ArrayRef<Value> addresses) {
   Value list;
   {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&function.getBody().front());
     list = LLVM::AllocaOp::create(b, host.pointer, host.pointer,
-                                  host.constant(b, values.size()), 8);
+                                  host.constant(b, addresses.size()), 8);
   }
-  for (auto [i, value] : llvm::enumerate(values))
-    LLVM::StoreOp::create(b, weights.lookup(value),
+  for (auto [i, address] : llvm::enumerate(addresses))
+    LLVM::StoreOp::create(b, address ? address : host.null(b),
                           host.offset(b, list, i * sizeof(void *)));
   return list;
+}
+
+Value LoadLowering::makeList(ValueRange values) {
+  return makeArray(llvm::map_to_vector(
+      values, [&](Value value) { return weights.lookup(value); }));
 }
 
 void LoadLowering::callChecked(Operation *op, int64_t field,
@@ -260,9 +281,18 @@ void LoadLowering::lowerLoad(q::LoadOp load) {
       {host.addressOf(b, desc), row, scale, makeWeight(load.getResult())});
 }
 
+/// For a device the complete weight is copied there.
 void LoadLowering::lowerStore(q::StoreOp store) {
   Value from = weights.lookup(store.getValue());
   Value to = host.weightAddress(b, ctx, store.getSlot(), store.getIndex());
+  if (host.isDevice) {
+    Type type = store.getValue().getType();
+    StringRef path = paths.lookup(store.getValue());
+    Value desc = host.addressOf(
+        b, addTensorDesc(path.empty() ? store.getSlot() : path, type, type));
+    callChecked(store, offsetof(octet_runtime, upload), {desc, from, to});
+    return;
+  }
   // Word by word: an aggregate would be copied by a call of memcpy.
   static_assert(sizeof(octet_weight) % 8 == 0);
   for (size_t at = 0; at < sizeof(octet_weight); at += 8)
@@ -326,37 +356,73 @@ void LoadLowering::callRewrite(Operation *op, int64_t field) {
 
 /// No code: what reads it takes its tensors one by one.
 void LoadLowering::lowerPack(q::PackOp pack) {
-  grouped[pack.getResult()] = {pack.getData(), pack.getScale(), pack.getZeros(),
-                               pack.getGlobal(), pack.getOrder()};
-  weights[pack.getResult()] = weights.lookup(pack.getData());
-  paths[pack.getResult()] = paths.lookup(pack.getData());
+  Shard shard{pack.getType(), paths.lookup(pack.getData()), {}};
+  for (Value tensor : {pack.getData(), pack.getScale(), pack.getZeros(),
+                       pack.getGlobal(), pack.getOrder()})
+    shard.tensors.push_back(tensor ? weights.lookup(tensor) : Value());
+  weights[pack.getResult()] = shard.tensors[0];
+  paths[pack.getResult()] = shard.path;
+  shards[pack.getResult()] = {std::move(shard)};
 }
 
-void LoadLowering::callGrouped(Operation *op, int64_t field,
-                               q::TensorType type) {
+SmallVector<LoadLowering::Shard> LoadLowering::shardsOf(Value value) {
+  auto found = shards.find(value);
+  if (found != shards.end())
+    return found->second;
+  // Blocks that hold their scales.
+  return {{cast<q::TensorType>(value.getType()),
+           paths.lookup(value),
+           {weights.lookup(value), Value(), Value(), Value(), Value()}}};
+}
+
+void LoadLowering::callGrouped(Operation *op, int64_t field, const Shard &shard,
+                               ArrayRef<Value> more) {
   static_assert(sizeof(octet_grouped) == 5 * sizeof(void *));
-  Value input = op->getOperand(0);
-  SmallVector<Value, 5> parts = grouped.lookup(input);
-  if (parts.empty()) // blocks that hold their scales
-    parts = {input, Value(), Value(), Value(), Value()};
-  Value list;
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(&function.getBody().front());
-    list = LLVM::AllocaOp::create(b, host.pointer, host.pointer,
-                                  host.constant(b, parts.size()), 8);
-  }
-  for (auto [i, part] : llvm::enumerate(parts))
-    LLVM::StoreOp::create(b, part ? weights.lookup(part) : host.null(b),
-                          host.offset(b, list, i * sizeof(void *)));
-  StringRef path = paths.lookup(input);
-  Value desc = host.addressOf(b, addTensorDesc(path, type, type));
-  SmallVector<Value> arguments = {desc, list};
-  if (op->getNumResults()) {
-    arguments.push_back(makeWeight(op->getResult(0)));
-    paths[op->getResult(0)] = path;
-  }
+  Value desc = host.addressOf(
+      b, addTensorDesc(shard.path, shard.type, shard.type));
+  SmallVector<Value> arguments = {desc, makeArray(shard.tensors)};
+  llvm::append_range(arguments, more);
   callChecked(op, field, arguments);
+}
+
+/// Shards stay apart, each with its group scales below the one of all (W9).
+void LoadLowering::lowerShareGlobal(q::ShareGlobalOp op) {
+  constexpr size_t kScales = 1, kGlobal = 3; // places in octet_grouped
+  SmallVector<Shard> all = shardsOf(op.getInput());
+  SmallVector<Value> globals = llvm::map_to_vector(
+      all, [](const Shard &shard) { return shard.tensors[kGlobal]; });
+  Value list = makeArray(globals), count = host.constant(b, globals.size());
+  for (Shard &shard : all) {
+    Value scales = makeWeight(), global = makeWeight();
+    callGrouped(op, offsetof(octet_runtime, share_global), shard,
+                {count, list, scales, global});
+    shard.tensors[kScales] = scales;
+    shard.tensors[kGlobal] = global;
+  }
+  weights[op.getResult()] = all[0].tensors[0];
+  paths[op.getResult()] = all[0].path;
+  shards[op.getResult()] = std::move(all);
+}
+
+LogicalResult LoadLowering::lowerRepack(q::RepackOp repack) {
+  if (!repack.getType().isTiled())
+    return repack.emitError()
+           << paths.lookup(repack.getInput()) << ": " << repack.getType()
+           << " is no layout of the CPU [B4]";
+  SmallVector<Shard> all = shardsOf(repack.getInput());
+  SmallVector<Value> tiles;
+  for (const Shard &shard : all) {
+    tiles.push_back(all.size() == 1 ? makeWeight(repack.getResult())
+                                    : makeWeight());
+    callGrouped(repack, offsetof(octet_runtime, tile_weight), shard,
+                tiles.back());
+  }
+  if (all.size() > 1)
+    callChecked(repack, offsetof(octet_runtime, concat),
+                {host.constant(b, tiles.size()), makeArray(tiles),
+                 makeWeight(repack.getResult())});
+  paths[repack.getResult()] = all[0].path;
+  return success();
 }
 
 LogicalResult LoadLowering::lowerOp(Operation *op) {
@@ -383,19 +449,14 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
                                      "unless codes share words [W1]";
         return lowerPack(pack), success();
       })
-      .Case([&](q::RepackOp repack) -> LogicalResult {
-        if (!repack.getType().isTiled())
-          return repack.emitError()
-                 << paths.lookup(repack.getInput()) << ": " << repack.getType()
-                 << " is no layout of the CPU [B4]";
-        return callGrouped(repack, offsetof(octet_runtime, tile_weight),
-                           repack.getInput().getType()),
-               success();
+      .Case([&](q::RepackOp repack) { return lowerRepack(repack); })
+      .Case([&](q::ShareGlobalOp share) {
+        return lowerShareGlobal(share), success();
       })
       .Case([&](q::CheckScalesOp check) {
         if (check.getInput().getType().isPacked())
           return callGrouped(check, offsetof(octet_runtime, check_groups),
-                             check.getInput().getType()),
+                             shardsOf(check.getInput())[0]),
                  success();
         Type type = check.getInput().getType();
         callUnary(op, offsetof(octet_runtime, check_scales), type, type);
@@ -434,6 +495,16 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
       })
       .Case([&](q::ConcatOp concat) {
         paths[concat.getResult()] = paths.lookup(concat.getInputs()[0]);
+        // What reads words takes their tensors shard by shard.
+        if (auto type = dyn_cast<q::TensorType>(concat.getType());
+            type && type.isPacked()) {
+          SmallVector<Shard> all;
+          for (Value input : concat.getInputs())
+            llvm::append_range(all, shardsOf(input));
+          weights[concat.getResult()] = all[0].tensors[0];
+          shards[concat.getResult()] = std::move(all);
+          return success();
+        }
         Value list = makeList(concat.getInputs());
         callChecked(op, offsetof(octet_runtime, concat),
                     {host.constant(b, concat.getInputs().size()), list,
@@ -448,6 +519,18 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
                     {host.constant(b, max.getInputs().size()), list,
                      host.constant32(b, abiType(type.getElementType())),
                      makeWeight(max.getResult())});
+        return success();
+      })
+      .Case([&](arith::DivFOp div) -> LogicalResult {
+        // A stored scale that divides; the quotient is of its path.
+        Value divisor = div.getRhs();
+        if (!matchPattern(div.getLhs(), m_OneFloat()) ||
+            !cast<ShapedType>(divisor.getType()).getElementType().isF32())
+          return op->emitError() << "a division of the load function is 1 by "
+                                    "an f32 value";
+        paths[div.getResult()] = paths.lookup(divisor);
+        callChecked(op, offsetof(octet_runtime, reciprocal),
+                    {weights.lookup(divisor), makeWeight(div.getResult())});
         return success();
       })
       .Case([&](arith::ConstantOp constant) -> LogicalResult {

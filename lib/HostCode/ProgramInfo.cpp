@@ -189,6 +189,8 @@ FailureOr<std::string> octet::host::makeInfo(ModuleOp module,
   info["target"] = settings.getTarget().str();
   info["numerics"] = settings.getNumerics().str();
   info["dtype"] = textOf(settings.getDtype());
+  if (auto nvrtc = module->getAttrOfType<StringAttr>("kernel.nvrtc"))
+    info["nvrtc"] = nvrtc.str();
   for (NamedAttribute fact : facts)
     info[fact.getName().str()] = toJson(fact.getValue());
   auto layers = dyn_cast_or_null<IntegerAttr>(facts.get("layers"));

@@ -9,7 +9,9 @@
 // After plan-buffers every operator of the step is one call of the runtime's
 // table: a place is an address in the arena, a weight the address of its
 // octet_weight, a field of the batch a pointer in octet_batch. Row kernels are
-// printed once a SIMD level and run by `parallel_for`.
+// printed once a SIMD level and run by `parallel_for`. For a CUDA device every
+// kernel is one call of `launch` with the addresses of its operands there,
+// which are made the same way: arena, weights and batch are the device's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +20,7 @@
 #include "dialects/Model/ModelOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "octet/CudaSource/Families.h"
 #include "runtime/abi.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <cstddef>
@@ -77,11 +80,11 @@ namespace {
 /// Lowers one function. Values of other dialects map to addresses.
 class StepFunction {
 public:
-  StepFunction(HostModule &host, LLVM::LLVMFuncOp function,
+  StepFunction(HostModule &host, DeviceCode &device, LLVM::LLVMFuncOp function,
                int64_t &rowFunctions)
-      : host(host), function(function), rowFunctions(rowFunctions),
-        b(function.getLoc(), host.context), ctx(function.getArgument(0)),
-        batch(function.getArgument(1)) {}
+      : host(host), device(device), function(function),
+        rowFunctions(rowFunctions), b(function.getLoc(), host.context),
+        ctx(function.getArgument(0)), batch(function.getArgument(1)) {}
 
   LogicalResult lower(bool isStep);
 
@@ -93,6 +96,9 @@ private:
   LogicalResult checkOperands(Operation *op);
   LogicalResult lowerOp(Operation *op);
   LogicalResult lowerRowwise(kernel::RowwiseOp op);
+  LogicalResult launch(Operation *op, ArrayRef<Value> arguments, Value rows);
+  LogicalResult launchGemm(kernel::GemmOp op);
+  LogicalResult launchAttention(kernel::AttentionOp op);
   void lowerGemm(kernel::GemmOp op);
   void lowerAttention(kernel::AttentionOp op);
   void lowerTrace(kernel::TraceOp op);
@@ -123,9 +129,14 @@ private:
     b.setInsertionPointToStart(&function.getBody().front());
     return make();
   }
+  /// The pointers that a row kernel takes, in the order of its frame.
+  SmallVector<Value> getPointers(kernel::RowwiseOp op);
+  /// An array of them on the stack.
+  Value makeArray(ArrayRef<Value> pointers);
   FailureOr<std::string> printLevels(kernel::RowwiseOp op);
 
   HostModule &host;
+  DeviceCode &device;
   LLVM::LLVMFuncOp function;
   int64_t &rowFunctions;
   ImplicitLocOpBuilder b;
@@ -191,19 +202,21 @@ FailureOr<std::string> StepFunction::printLevels(kernel::RowwiseOp op) {
   return host.addFunctionTable(base + ".levels", names);
 }
 
-LogicalResult StepFunction::lowerRowwise(kernel::RowwiseOp op) {
-  FailureOr<std::string> table = printLevels(op);
-  if (failed(table))
-    return failure();
-  RowFrame frame = RowFrame::of(op);
-  Value pointers = atEntry([&] {
+Value StepFunction::makeArray(ArrayRef<Value> pointers) {
+  Value array = atEntry([&] {
     return LLVM::AllocaOp::create(b, host.pointer, host.pointer,
-                                  host.constant(b, frame.size), 8);
+                                  host.constant(b, pointers.size()), 8);
   });
-  auto set = [&](int64_t slot, Value address) {
+  for (auto [slot, address] : llvm::enumerate(pointers))
     LLVM::StoreOp::create(b, address,
-                          host.offset(b, pointers, slot * sizeof(void *)));
-  };
+                          host.offset(b, array, slot * sizeof(void *)));
+  return array;
+}
+
+SmallVector<Value> StepFunction::getPointers(kernel::RowwiseOp op) {
+  RowFrame frame = RowFrame::of(op);
+  SmallVector<Value> pointers(frame.size);
+  auto set = [&](int64_t slot, Value address) { pointers[slot] = address; };
   for (auto [slot, value] : llvm::zip(frame.inputs, op.getInputs()))
     set(slot, dataOf(value));
   for (auto [slot, value] : llvm::zip(frame.indices, op.getIndices()))
@@ -222,6 +235,16 @@ LogicalResult StepFunction::lowerRowwise(kernel::RowwiseOp op) {
         host.loadField(b, layer, offsetof(octet_kv_layer, v), host.pointer));
     set(frame.slots, dataOf(op.getSlots()));
   }
+  return pointers;
+}
+
+LogicalResult StepFunction::lowerRowwise(kernel::RowwiseOp op) {
+  if (host.isDevice)
+    return launch(op, getPointers(op), countRows(op.getDomain()));
+  FailureOr<std::string> table = printLevels(op);
+  if (failed(table))
+    return failure();
+  Value pointers = makeArray(getPointers(op));
   Value level = LLVM::SExtOp::create(
       b, host.i64, ctxField(offsetof(octet_ctx, level), host.i32));
   Value entry = host.offset(
@@ -301,6 +324,60 @@ void StepFunction::lowerAttention(kernel::AttentionOp op) {
                    {host.addressOf(b, desc), host.asI64(b, op.getLayer()),
                     batch, dataOf(op.getQ()), scale(op.getKScale()),
                     scale(op.getVScale()), places.lookup(op.getOut()).data});
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+LogicalResult StepFunction::launch(Operation *op, ArrayRef<Value> arguments,
+                                   Value rows) {
+  FailureOr<std::string> desc = device.addLaunch(op, arguments.size());
+  if (failed(desc))
+    return failure();
+  host.callRuntime(
+      b, ctx, offsetof(octet_runtime, launch), Type(),
+      {host.addressOf(b, *desc), batch, rows, makeArray(arguments)});
+  return success();
+}
+
+/// On the device a weight is one part, whatever its shards.
+LogicalResult StepFunction::launchGemm(kernel::GemmOp op) {
+  auto x =
+      dyn_cast<q::TensorType>(kernel::getValueType(op.getInput().getType()));
+  auto w = dyn_cast<q::TensorType>(op.getWeight().getType());
+  using Problem = cuda::GemmProblem;
+  SmallVector<Value> arguments(Problem::Y + 1, host.null(b));
+  arguments[Problem::X] = dataOf(op.getInput());
+  if (x)
+    arguments[Problem::XScale] = places.lookup(op.getInput()).scales;
+  arguments[Problem::W] = dataOf(op.getWeight());
+  if (w)
+    arguments[Problem::WScale] = host.loadField(b, weightOf(op.getWeight()),
+                                                offsetof(octet_weight, parts) +
+                                                    offsetof(octet_part, scale),
+                                                host.pointer);
+  if (op.getBias())
+    arguments[Problem::Bias] = dataOf(op.getBias());
+  arguments[Problem::Y] = places.lookup(op.getOut()).data;
+  return launch(op, arguments, countRows(op.getDomain()));
+}
+
+LogicalResult StepFunction::launchAttention(kernel::AttentionOp op) {
+  using Problem = cuda::AttentionProblem;
+  Value layer = caches.lookup(op.getCache());
+  SmallVector<Value> arguments(Problem::Y + 1, host.null(b));
+  arguments[Problem::Q] = dataOf(op.getQ());
+  arguments[Problem::K] =
+      host.loadField(b, layer, offsetof(octet_kv_layer, k), host.pointer);
+  arguments[Problem::V] =
+      host.loadField(b, layer, offsetof(octet_kv_layer, v), host.pointer);
+  if (op.getKScale())
+    arguments[Problem::KScale] = dataOf(op.getKScale());
+  if (op.getVScale())
+    arguments[Problem::VScale] = dataOf(op.getVScale());
+  arguments[Problem::Y] = places.lookup(op.getOut()).data;
+  return launch(op, arguments, countRows(kernel::Domain::Tokens));
 }
 
 /// Nothing but a test of ctx->tracing where nobody listens.
@@ -425,8 +502,14 @@ LogicalResult StepFunction::lowerOp(Operation *op) {
       })
       .Case([&](model::FieldOp field) { return lowerField(field), success(); })
       .Case([&](kernel::RowwiseOp rowwise) { return lowerRowwise(rowwise); })
-      .Case([&](kernel::GemmOp gemm) { return lowerGemm(gemm), success(); })
+      .Case([&](kernel::GemmOp gemm) {
+        if (host.isDevice)
+          return launchGemm(gemm);
+        return lowerGemm(gemm), success();
+      })
       .Case([&](kernel::AttentionOp attention) {
+        if (host.isDevice)
+          return launchAttention(attention);
         return lowerAttention(attention), success();
       })
       .Case([&](kernel::TraceOp trace) { return lowerTrace(trace), success(); })
@@ -474,7 +557,8 @@ LogicalResult StepFunction::lower(bool isStep) {
   return success();
 }
 
-FailureOr<int64_t> octet::host::lowerStep(HostModule &host) {
+FailureOr<int64_t> octet::host::lowerStep(HostModule &host,
+                                          DeviceCode &device) {
   if (!host.module.lookupSymbol<func::FuncOp>("step"))
     return host.module.emitError() << "the program has no function @step";
   SmallVector<std::pair<LLVM::LLVMFuncOp, bool>> functions;
@@ -495,17 +579,23 @@ FailureOr<int64_t> octet::host::lowerStep(HostModule &host) {
   }
   int64_t rowFunctions = 0;
   for (auto [function, isStep] : functions)
-    if (failed(StepFunction(host, function, rowFunctions).lower(isStep)))
+    if (failed(
+            StepFunction(host, device, function, rowFunctions).lower(isStep)))
       return failure();
   return rowFunctions;
 }
 
-void octet::host::addProgram(HostModule &host, StringRef info,
-                             int64_t arenaBytes) {
+LogicalResult octet::host::addProgram(HostModule &host, DeviceCode &device,
+                                      StringRef info, int64_t arenaBytes) {
+  FailureOr<std::string> images = device.addImages();
+  if (failed(images))
+    return failure();
   std::string text = host.addString(info);
   host.addStruct("octet_program",
                  {int32_t(OCTET_ABI_VERSION), int32_t(0), text,
                   int64_t(info.size()), arenaBytes, host.numWeights,
-                  kLoadName.str(), kStepName.str()},
+                  kLoadName.str(), kStepName.str(), device.numImages(),
+                  *images},
                  /*isExternal=*/true);
+  return success();
 }

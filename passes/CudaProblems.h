@@ -1,0 +1,38 @@
+//===- CudaProblems.h - Problems of kernel operators ------------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_PASSES_CUDAPROBLEMS_H
+#define OCTET_PASSES_CUDAPROBLEMS_H
+
+#include "dialects/Kernel/KernelOps.h"
+#include "dialects/Model/ModelOps.h"
+#include "octet/CudaSource/Families.h"
+
+namespace octet {
+
+/// Whether the printer of row kernels is part of this build.
+#if __has_include("lib/CudaSource/RowSource.h")
+#define OCTET_HAVE_ROW_SOURCE 1
+#else
+#define OCTET_HAVE_ROW_SOURCE 0
+#endif
+
+/// What a product's kernel is specialised by.
+cuda::GemmProblem makeProblem(kernel::GemmOp op, const Target &target);
+
+/// The same of an attention; the limits are the program's.
+cuda::AttentionProblem makeProblem(kernel::AttentionOp op, const Target &target,
+                                   model::SettingsAttr settings);
+
+/// One error that lists the kernels that are named and not written (C11), or
+/// success. Both emit-kernels and lower-to-host end there.
+mlir::LogicalResult refuseUnwritten(mlir::ModuleOp module);
+
+} // namespace octet
+
+#endif // OCTET_PASSES_CUDAPROBLEMS_H
