@@ -83,8 +83,9 @@ OCTET_DEVICE float minusInfinity() { return floatOf(kMinusInfinityBits); }
 OCTET_DEVICE float finiteMaximum(float m) { return m == minusInfinity() ? 0.f : m; }
 
 /// Four E4M3 codes as words of T, exactly: y[0] has codes 0 and 2, y[1] codes 1 and 3. Without
-/// NaN; `nan` collects in its bits 7, 15, 23 and 31 whether there was one.
-template <class T> OCTET_DEVICE void splitE4m3(u32 (&y)[2], u32 codes, u32 &nan) {
+/// NaN; `nan` collects whether there was one (nanCodes).
+template <class T>
+OCTET_DEVICE void splitE4m3(u32 (&y)[2], u32 codes, u32 &nan) {
   // The fields of E4M3 moved into those of T are the value times a power of two (widenE4m3).
   constexpr int kShift = kIsSame<T, Bf16> ? 4 : 1;
   constexpr u32 kMagnitude = 0x7f007f00u >> kShift;
@@ -99,7 +100,7 @@ template <class T> OCTET_DEVICE void splitE4m3(u32 (&y)[2], u32 codes, u32 &nan)
     else
       asm("mul.rn.f16x2 %0, %1, %2;" : "=r"(y[i]) : "r"(moved[i]), "r"(0x5c005c00u));
   }
-  nan |= (codes & 0x7f7f7f7fu) + 0x01010101u;
+  nan |= nanCodes(codes);
 }
 OCTET_DEVICE bool hasNan(u32 nan) { return (nan & 0x80808080u) != 0; }
 /// Puts the NaN of `codes` into what splitE4m3 made of them.
@@ -111,19 +112,23 @@ OCTET_DEVICE void restoreNan(u32 (&y)[2], u32 codes) {
 }
 
 /// The keys that row `row` of a sequence sees: [begin, end).
-template <class Shape> OCTET_DEVICE int keysEnd(const Sequence &s, int row) {
+template <class Shape>
+OCTET_DEVICE int keysEnd(const Sequence &s, int row) {
   return s.context - s.numRows + row + 1;
 }
-template <class Shape> OCTET_DEVICE int keysBegin(const Sequence &s, int row) {
+template <class Shape>
+OCTET_DEVICE int keysBegin(const Sequence &s, int row) {
   return Shape::kWindow > 0 ? max(0, keysEnd<Shape>(s, row) - Shape::kWindow) : 0;
 }
 
 /// k_scale and the softmax scale in one, for powers of two.
-template <class Shape> OCTET_DEVICE float scoreScale(const float *kScale) {
+template <class Shape>
+OCTET_DEVICE float scoreScale(const float *kScale) {
   const float scale = floatOf(Shape::kScaleBits);
   return (Shape::kScaled ? scale * *kScale : scale) * kLog2E;
 }
-template <class Shape> OCTET_DEVICE float valueScale(const float *vScale) {
+template <class Shape>
+OCTET_DEVICE float valueScale(const float *vScale) {
   return Shape::kScaled ? *vScale : 1.f;
 }
 

@@ -12,20 +12,21 @@
 // The pages that a sequence sees are cut into splits: of max(kSplitPages, cdiv(pages, kMaxSplits))
 // pages, so a row's result depends on its sequence alone, never on the batch (B5). An item is a
 // split and a KV head; its queries (rows x heads of the group) share each read of K and V. CTAs go
-// over the items of the batch, each its own share, as one stream of pages. A sequence with one
-// split is finished here; of others, joinSplits adds the partial results in a fixed order.
+// over the items of the batch, each its own share, as one stream of pages. Where there are several
+// splits, a second kernel, joinSplits, adds them in a fixed order (in the same kernel, the fences
+// that it takes would wait for the copies that are under way).
 //
 // Products are transposed: S^T = K Q^T and Y^T = V^T P^T, so that 8 queries fill a tensor product.
 // A warp has 16 keys of each page to itself: its own ring of copies, maximum, sum and result; the
 // warps of a CTA meet once an item. So a row is the sum of four interleaved sums.
 //
-//   workspace (decodeWorkspaceBytes)
-//   partial   F32 [num_sequences][kv_heads][kMaxSplits][kMaxRows * group][head_dim]
+//   workspace (kWorkspaceBytes)
+//   partial   F32 [kMaxSequences][kv_heads][kMaxSplits][kRows][head_dim]
 //   softmax   F32 [the same but head_dim][2]    maximum (of scores times log2 e) and sum
 //
 // Constants  kMaxRows >= 1; kMaxSequences, kMaxSplits >= 1; kStages >= 2 pages under way in a warp.
 // Threads    128; as many CTAs as fit, at most num_sequences * kItems.
-// Shared     kWarps * kStages * kStageBytes + kMaxSequences * 20 + 32 (kSharedBytes).
+// Shared     kWarps * kStages * kStageBytes + kMaxSequences * 20 + 16 (kSharedBytes).
 // Ragged     keys that no row sees are zeros in shared memory, -inf as scores; so are the padding
 //            of head_dim (zeros) and queries beyond the last (zeros, not written).
 // Rounding   probabilities to T, the result to T once. Partial results are FP32.
@@ -67,15 +68,12 @@ struct PagedDecode {
   /// Where warps meet: results of 8 queries in the place of a page that was used.
   static constexpr int kJoinPitch = kPadded + 4;
   static_assert((8 * kJoinPitch + 16) * 4 <= kStageBytes, "results of 8 queries fit into a stage");
-  static constexpr int kSharedBytes =
-      kWarps * kWarpBytes + kMaxSequences * (16 + 4) + 4 * (kWarps + 1) + 12;
-};
+  static constexpr int kSharedBytes = kWarps * kWarpBytes + kMaxSequences * (16 + 4) + 4 * kWarps;
 
-template <class Config>
-constexpr __host__ i64 decodeWorkspaceBytes(i64 sequences) {
-  return sequences * Config::Shape::kKvHeads * Config::kMaxSplits * Config::kRows *
-         (Config::Shape::kHeadDim + 2) * 4;
-}
+  static constexpr i64 kSlots =
+      static_cast<i64>(kMaxSequences) * Shape::kKvHeads * kMaxSplits * kRows;
+  static constexpr i64 kWorkspaceBytes = kSlots * (Shape::kHeadDim + 2) * 4;
+};
 
 /// How the pages that a sequence sees are cut.
 struct Splits {
@@ -83,7 +81,8 @@ struct Splits {
   int pages; // of a split
   int count;
 };
-template <class Config> OCTET_DEVICE Splits splitsOf(const Sequence &s) {
+template <class Config>
+OCTET_DEVICE Splits splitsOf(const Sequence &s) {
   using Shape = typename Config::Shape;
   if (s.numRows <= 0 || s.numRows > Config::kMaxRows)
     return {0, 0, 1, 0};
@@ -149,7 +148,8 @@ OCTET_DEVICE int fillTable(const Sequence *sequences, int count, Sequence *table
   return before;
 }
 
-template <class Config> OCTET_DEVICE DecodeItem findItem(const Table &table, int item) {
+template <class Config>
+OCTET_DEVICE DecodeItem findItem(const Table &table, int item) {
   int low = 0, high = table.count; // items[low] <= item
   while (high - low > 1) {
     const int middle = (low + high) / 2;
@@ -184,7 +184,8 @@ struct Loader {
   int head;
 };
 
-template <class Config> OCTET_DEVICE void start(Loader &l, const Table &table, int total) {
+template <class Config>
+OCTET_DEVICE void start(Loader &l, const Table &table, int total) {
   if (l.item >= total)
     return;
   const DecodeItem item = findItem<Config>(table, l.item);
@@ -200,8 +201,8 @@ template <class Config> OCTET_DEVICE void start(Loader &l, const Table &table, i
 /// Begins to copy a warp's keys and values of the next page to `stage`, and goes on.
 template <class Config>
 OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *pages,
-                           const typename Config::Shape::Kv *k,
-                           const typename Config::Shape::Kv *v, u32 stage) {
+                           const typename Config::Shape::Kv *k, const typename Config::Shape::Kv *v,
+                           u32 stage) {
   using Shape = typename Config::Shape;
   using Kv = typename Shape::Kv;
   constexpr int kElements = Shape::kChunk / static_cast<int>(sizeof(Kv));
@@ -223,9 +224,9 @@ OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *
       if (Config::kWarpKeys * kRowChunks % 32 != 0 && row >= Config::kWarpKeys)
         break;
       const int key = firstKey + row;
-      const bool valid = key >= l.keysBegin && key < l.keysEnd &&
-                         (Config::kPadded == Shape::kHeadDim ||
-                          chunk * kElements < Shape::kHeadDim);
+      const bool valid =
+          key >= l.keysBegin && key < l.keysEnd &&
+          (Config::kPadded == Shape::kHeadDim || chunk * kElements < Shape::kHeadDim);
       const i64 from = valid ? base + row * Shape::kKeyStride + chunk * kElements : 0;
       const u32 to = stage + row * Config::kPitch + chunk * Shape::kChunk;
       cpAsync<Shape::kChunk>(to, k + from, valid ? Shape::kChunk : 0);
@@ -275,13 +276,15 @@ OCTET_DEVICE void loadQueries(u32 (&b)[Config::kPadded / 16][Config::kNTiles][2]
 }
 
 /// What a warp knows of its queries 8 n + 2 t + i: lanes of equal t share them.
-template <class Config> struct State {
+template <class Config>
+struct State {
   float result[Config::kPadded / 16][Config::kNTiles][4];
   float maximum[Config::kNTiles][2]; // of scores times log2 e
   float sum[Config::kNTiles][2];     // of the lane's keys
 };
 
-template <class Config> OCTET_DEVICE void clear(State<Config> &state) {
+template <class Config>
+OCTET_DEVICE void clear(State<Config> &state) {
 #pragma unroll
   for (int n = 0; n < Config::kNTiles; ++n) {
 #pragma unroll
@@ -351,8 +354,7 @@ OCTET_DEVICE void score(float (&scores)[Config::kNTiles][4],
 /// Scores to rounded probabilities, as right factors of V^T P^T; brings `state` to the new maximum.
 template <class Config>
 OCTET_DEVICE void softmax(u32 (&p)[Config::kNTiles][2], float (&scores)[Config::kNTiles][4],
-                          State<Config> &state, const DecodeItem &item, int firstKey,
-                          float scale) {
+                          State<Config> &state, const DecodeItem &item, int firstKey, float scale) {
   using Shape = typename Config::Shape;
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   bool moved = false;
@@ -363,9 +365,8 @@ OCTET_DEVICE void softmax(u32 (&p)[Config::kNTiles][2], float (&scores)[Config::
     for (int i = 0; i < 2; ++i) {
       const int query = item.tile * Config::kQueries + 8 * n + 2 * t + i;
       // Queries beyond the last see what it sees; nobody reads their result.
-      const int row = Config::kMaxRows == 1
-                          ? 0
-                          : min(query / Shape::kGroup, item.sequence.numRows - 1);
+      const int row =
+          Config::kMaxRows == 1 ? 0 : min(query / Shape::kGroup, item.sequence.numRows - 1);
       const int end = keysEnd<Shape>(item.sequence, row) - firstKey;
       const int begin = Shape::kWindow > 0 ? keysBegin<Shape>(item.sequence, row) - firstKey : 0;
       float &low = scores[n][i], &high = scores[n][2 + i];
@@ -443,11 +444,36 @@ OCTET_DEVICE void addValues(State<Config> &state, const u32 (&p)[Config::kNTiles
   }
 }
 
+/// Partial results. A slot is a query of a split of a sequence and KV head.
+struct Workspace {
+  float *partial;
+  float2 *softmaxes;
+};
+template <class Config>
+OCTET_DEVICE Workspace workspaceAt(void *memory) {
+  float *partial = static_cast<float *>(memory);
+  return {partial, reinterpret_cast<float2 *>(partial + Config::kSlots * Config::Shape::kHeadDim)};
+}
+template <class Config>
+OCTET_DEVICE i64 slotOf(int sequence, int head, int split, int query) {
+  return ((static_cast<i64>(sequence) * Config::Shape::kKvHeads + head) * Config::kMaxSplits +
+          split) *
+             Config::kRows +
+         query;
+}
+
+template <class Shape>
+OCTET_DEVICE i64 outputOffset(const Sequence &s, int head, int query) {
+  return (static_cast<i64>(s.firstRow + query / Shape::kGroup) * Shape::kQHeads +
+          head * Shape::kGroup + query % Shape::kGroup) *
+         Shape::kHeadDim;
+}
+
 /// Joins the warps of a CTA, in the place of the stage that each of them has just used, and writes
 /// the item's result or partial result.
 template <class Config>
 OCTET_DEVICE void finish(State<Config> &state, const DecodeItem &item, char *stage0,
-                         int stageOffset, float *partial, float2 *softmaxes, float vScale,
+                         int stageOffset, const Workspace &workspace, float vScale,
                          typename Config::Shape::T *y) {
   using Shape = typename Config::Shape;
   constexpr int kPitch = Config::kJoinPitch;
@@ -503,21 +529,13 @@ OCTET_DEVICE void finish(State<Config> &state, const DecodeItem &item, char *sta
       }
       if (item.splits == 1) {
         const float factor = vScale / sum;
-        const i64 at = (static_cast<i64>(item.sequence.firstRow + row) * Shape::kQHeads +
-                        item.head * Shape::kGroup + query % Shape::kGroup) *
-                           Shape::kHeadDim +
-                       d;
-        *reinterpret_cast<u32 *>(y + at) =
+        *reinterpret_cast<u32 *>(y + outputOffset<Shape>(item.sequence, item.head, query) + d) =
             packPair<typename Shape::T>(x.x * factor, x.y * factor);
       } else {
-        const i64 slot = ((static_cast<i64>(item.index) * Shape::kKvHeads + item.head) *
-                              Config::kMaxSplits +
-                          item.split) *
-                             Config::kRows +
-                         query;
-        *reinterpret_cast<float2 *>(partial + slot * Shape::kHeadDim + d) = x;
+        const i64 slot = slotOf<Config>(item.index, item.head, item.split, query);
+        *reinterpret_cast<float2 *>(workspace.partial + slot * Shape::kHeadDim + d) = x;
         if (d == 0)
-          softmaxes[slot] = {maximum, sum};
+          workspace.softmaxes[slot] = {maximum, sum};
       }
     }
     __syncthreads();
@@ -526,20 +544,12 @@ OCTET_DEVICE void finish(State<Config> &state, const DecodeItem &item, char *sta
 
 } // namespace decode
 
-template <class Config> OCTET_DEVICE float2 *softmaxesOf(float *partial, int numSequences) {
-  using Shape = typename Config::Shape;
-  const i64 slots =
-      static_cast<i64>(numSequences) * Shape::kKvHeads * Config::kMaxSplits * Config::kRows;
-  return reinterpret_cast<float2 *>(partial + slots * Shape::kHeadDim);
-}
-
 template <class Config>
-OCTET_DEVICE void pagedDecode(const typename Config::Shape::T *q,
-                              const typename Config::Shape::Kv *k,
-                              const typename Config::Shape::Kv *v, const float *kScale,
-                              const float *vScale, typename Config::Shape::T *y,
-                              const Sequence *sequences, int numSequences, const int *pages,
-                              void *workspace) {
+OCTET_DEVICE void
+pagedDecode(const typename Config::Shape::T *q, const typename Config::Shape::Kv *k,
+            const typename Config::Shape::Kv *v, const float *kScale, const float *vScale,
+            typename Config::Shape::T *y, const Sequence *sequences, int numSequences,
+            const int *pages, void *memory) {
   using Shape = typename Config::Shape;
   extern __shared__ __align__(128) char shared[];
   char *stages = shared;
@@ -549,13 +559,11 @@ OCTET_DEVICE void pagedDecode(const typename Config::Shape::T *q,
 
   launchNextGrid();
   waitForPriorGrids();
-  const int total =
-      decode::fillTable<Config>(sequences, numSequences, table, items, totals);
+  const int total = decode::fillTable<Config>(sequences, numSequences, table, items, totals);
   if (static_cast<int>(blockIdx.x) >= total)
     return;
 
-  float *partial = static_cast<float *>(workspace);
-  float2 *softmaxes = softmaxesOf<Config>(partial, numSequences);
+  const decode::Workspace workspace = decode::workspaceAt<Config>(memory);
   const decode::Table rows{table, items, numSequences};
   const float scale = scoreScale<Shape>(kScale), outScale = valueScale<Shape>(vScale);
   const int warp = threadIdx.x / 32;
@@ -581,27 +589,27 @@ OCTET_DEVICE void pagedDecode(const typename Config::Shape::T *q,
       float scores[Config::kNTiles][4];
       u32 p[Config::kNTiles][2];
       decode::score<Config>(scores, factors, keys);
-      decode::softmax<Config>(p, scores, state, item,
-                              page * kPageTokens + warp * Config::kWarpKeys, scale);
+      decode::softmax<Config>(p, scores, state, item, page * kPageTokens + warp * Config::kWarpKeys,
+                              scale);
       decode::addValues<Config>(state, p, keys + Config::kTileBytes);
       if (page + 1 == item.endPage)
-        decode::finish<Config>(state, item, stages, offset, partial, softmaxes, outScale, y);
+        decode::finish<Config>(state, item, stages, offset, workspace, outScale, y);
       __syncwarp();
       decode::loadPage<Config>(loader, rows, total, pages, k, v, keys);
-      offset = offset + Config::kStageBytes == Config::kWarpBytes ? 0
-                                                                  : offset + Config::kStageBytes;
+      offset =
+          offset + Config::kStageBytes == Config::kWarpBytes ? 0 : offset + Config::kStageBytes;
     }
   }
   cpAsyncWait<0>();
 }
 
 /// Adds the splits of pagedDecode. A CTA of 128 threads has a query: num_sequences * kv_heads *
-/// kRows of them. Each of its warps takes every fourth split, so all reads are under way at once.
+/// kRows of them. Each of its warps takes every fourth split, so that all reads are under way at
+/// once.
 template <class Config>
 OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
-                             const Sequence *sequences, int numSequences, const void *workspace) {
+                             const Sequence *sequences, int numSequences, void *memory) {
   using Shape = typename Config::Shape;
-  using T = typename Shape::T;
   constexpr int kWarps = Config::kWarps;
   __shared__ __align__(16) float results[kWarps][Shape::kHeadDim];
   __shared__ float sums[kWarps];
@@ -615,40 +623,37 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
   if (number >= numSequences)
     return;
   const Sequence s = sequences[number];
-  const Splits splits = splitsOf<Config>(s);
-  const int row = query / Shape::kGroup;
-  if (splits.count <= 1 || row >= s.numRows)
+  const int splits = splitsOf<Config>(s).count;
+  if (splits <= 1 || query / Shape::kGroup >= s.numRows)
     return;
 
-  const float *partial = static_cast<const float *>(workspace);
-  const float2 *softmaxes = softmaxesOf<Config>(const_cast<float *>(partial), numSequences);
-  const i64 slot = (static_cast<i64>(number) * Shape::kKvHeads + head) * Config::kMaxSplits *
-                       Config::kRows +
-                   query;
+  const decode::Workspace workspace = decode::workspaceAt<Config>(memory);
+  const i64 slot = decode::slotOf<Config>(number, head, 0, query);
   float maximum = minusInfinity();
 #pragma unroll
-  for (int i = 0; i < divideUp(Config::kMaxSplits, 32); ++i)
-    if (i * 32 + lane < splits.count)
-      maximum = fmaxf(maximum, softmaxes[slot + static_cast<i64>(i * 32 + lane) * Config::kRows].x);
+  for (int base = 0; base < Config::kMaxSplits; base += 32)
+    if (base + lane < splits)
+      maximum = fmaxf(maximum,
+                      workspace.softmaxes[slot + static_cast<i64>(base + lane) * Config::kRows].x);
 #pragma unroll
   for (int step = 1; step < 32; step *= 2)
     maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, step));
   const float base = finiteMaximum(maximum);
 
-  // Lanes have four neighbours of head_dim each.
+  // Lanes have four neighbours of head_dim each
   constexpr int kPieces = divideUp(Shape::kHeadDim, 128);
   float sum = 0.f, x[kPieces][4] = {};
 #pragma unroll 8
-  for (int i = warp; i < splits.count; i += kWarps) {
+  for (int i = warp; i < splits; i += kWarps) {
     const i64 at = slot + static_cast<i64>(i) * Config::kRows;
-    const float2 own = softmaxes[at];
+    const float2 own = workspace.softmaxes[at];
     const float factor = exp2Approximate(own.x - base);
     sum += factor * own.y;
 #pragma unroll
     for (int j = 0; j < kPieces; ++j)
       if (4 * lane + 128 * j < Shape::kHeadDim) {
-        const float4 r = *reinterpret_cast<const float4 *>(partial + at * Shape::kHeadDim +
-                                                           4 * lane + 128 * j);
+        const float4 r = *reinterpret_cast<const float4 *>(
+            workspace.partial + at * Shape::kHeadDim + 4 * lane + 128 * j);
         x[j][0] += factor * r.x;
         x[j][1] += factor * r.y;
         x[j][2] += factor * r.z;
@@ -658,20 +663,18 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
 #pragma unroll
   for (int j = 0; j < kPieces; ++j)
     if (4 * lane + 128 * j < Shape::kHeadDim)
-      *reinterpret_cast<float4 *>(&results[warp][4 * lane + 128 * j]) = {x[j][0], x[j][1],
-                                                                         x[j][2], x[j][3]};
+      *reinterpret_cast<float4 *>(&results[warp][4 * lane + 128 * j]) = {x[j][0], x[j][1], x[j][2],
+                                                                         x[j][3]};
   if (lane == 0)
     sums[warp] = sum;
   __syncthreads();
 
+  // Warps in order
   float all = 0.f;
 #pragma unroll
   for (int w = 0; w < kWarps; ++w)
     all += sums[w];
   const float factor = valueScale<Shape>(vScale) / all;
-  T *out = y + (static_cast<i64>(s.firstRow + row) * Shape::kQHeads + head * Shape::kGroup +
-                query % Shape::kGroup) *
-                   Shape::kHeadDim;
   const int d = 2 * static_cast<int>(threadIdx.x);
   if (d < Shape::kHeadDim) {
     float2 total = {0.f, 0.f};
@@ -680,7 +683,8 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
       total.x += results[w][d];
       total.y += results[w][d + 1];
     }
-    *reinterpret_cast<u32 *>(out + d) = packPair<T>(total.x * factor, total.y * factor);
+    *reinterpret_cast<u32 *>(y + decode::outputOffset<Shape>(s, head, query) + d) =
+        packPair<typename Shape::T>(total.x * factor, total.y * factor);
   }
 }
 

@@ -13,7 +13,8 @@
 // i / group, so that the heads of a group share each read of K and V. A warp has 16 * kRowTiles of
 // them. Keys come in tiles of kKeys, in ascending order: while S = Q K^T is made, V is on its way;
 // while Y += P V is, the next K. Tiles are counted from the sequence's first key, so a row's result
-// does not depend on other sequences (B5), nor, while this kernel takes it, on how the prompt was cut.
+// does not depend on other sequences (B5), nor, while this kernel takes it, on how the prompt was
+// cut.
 //
 // Constants  kWarps, kRowTiles 1 or 2, kKeys 32 or 64; kSkipRows >= 0 (0: every sequence is taken).
 // Threads    32 * kWarps; kv_heads * (cdiv(T * group, kQueries) + num_sequences) CTAs at most: the
@@ -60,7 +61,8 @@ struct Tile {
   int first;
 };
 
-template <class Config> OCTET_DEVICE int tilesOf(const Sequence &s) {
+template <class Config>
+OCTET_DEVICE int tilesOf(const Sequence &s) {
   return s.numRows > Config::kSkipRows
              ? divideUp(s.numRows * Config::Shape::kGroup, Config::kQueries)
              : 0;
@@ -97,7 +99,8 @@ OCTET_DEVICE bool findTile(Tile &tile, const Sequence *sequences, int count, int
   return false;
 }
 
-template <class Shape> OCTET_DEVICE i64 queryOffset(const Tile &tile, int head, int query) {
+template <class Shape>
+OCTET_DEVICE i64 queryOffset(const Tile &tile, int head, int query) {
   const int row = query / Shape::kGroup;
   return (static_cast<i64>(tile.sequence.firstRow + row) * Shape::kQHeads + head * Shape::kGroup +
           query % Shape::kGroup) *
@@ -110,8 +113,7 @@ OCTET_DEVICE void loadQueries(u32 shared, const Tile &tile, int head,
   using Shape = typename Config::Shape;
   constexpr int kRowChunks = Config::kPadded / 8;
   const int queries = tile.sequence.numRows * Shape::kGroup;
-  for (int index = threadIdx.x; index < Config::kQueries * kRowChunks;
-       index += Config::kThreads) {
+  for (int index = threadIdx.x; index < Config::kQueries * kRowChunks; index += Config::kThreads) {
     const int local = index / kRowChunks, chunk = index % kRowChunks;
     const bool valid = tile.first + local < queries && chunk * 8 < Shape::kHeadDim;
     const i64 from = valid ? queryOffset<Shape>(tile, head, tile.first + local) + chunk * 8 : 0;
@@ -120,7 +122,8 @@ OCTET_DEVICE void loadQueries(u32 shared, const Tile &tile, int head,
 }
 
 /// Visits the chunks of a tile that the thread copies: visit(key, chunk).
-template <class Config, class Visit> OCTET_DEVICE void forChunks(Visit visit) {
+template <class Config, class Visit>
+OCTET_DEVICE void forChunks(Visit visit) {
   using Shape = typename Config::Shape;
   using Kv = typename Shape::Kv;
   constexpr int kElements = Shape::kChunk / static_cast<int>(sizeof(Kv));
@@ -155,24 +158,32 @@ OCTET_DEVICE void loadTile(u32 shared, const typename Config::Shape::Kv *cache, 
 }
 
 /// Widens the codes that this thread has copied.
-template <class Config> OCTET_DEVICE void widenTile(char *wide, const char *raw) {
+template <class Config>
+OCTET_DEVICE void widenTile(char *wide, const char *raw) {
   using Shape = typename Config::Shape;
+  using T = typename Shape::T;
   forChunks<Config>([&](int key, int chunk) {
     const char *from = raw + key * Config::kRawPitch + chunk * Shape::kChunk;
     char *to = wide + key * Config::kPitch + chunk * 2 * Shape::kChunk;
 #pragma unroll
     for (int i = 0; i < Shape::kChunk / 8; ++i) {
       const uint2 codes = *reinterpret_cast<const uint2 *>(from + 8 * i);
-      u32 a[2], b[2];
-      widenE4m3<typename Shape::T>(a, codes.x);
-      widenE4m3<typename Shape::T>(b, codes.y);
-      store16(to + 16 * i, {a[0], a[1], b[0], b[1]});
+      u32 a[2], b[2], nan = 0;
+      splitE4m3<T>(a, codes.x, nan);
+      splitE4m3<T>(b, codes.y, nan);
+      if (hasNan(nan)) {
+        restoreNan(a, codes.x);
+        restoreNan(b, codes.y);
+      }
+      store16(to + 16 * i, {__byte_perm(a[0], a[1], 0x5410), __byte_perm(a[0], a[1], 0x7632),
+                            __byte_perm(b[0], b[1], 0x5410), __byte_perm(b[0], b[1], 0x7632)});
     }
   });
 }
 
 /// Zeros behind head_dim, which widenTile never writes.
-template <class Config> OCTET_DEVICE void clearPadding(char *tile) {
+template <class Config>
+OCTET_DEVICE void clearPadding(char *tile) {
   if constexpr (Config::Shape::kScaled && Config::kPadded != Config::Shape::kHeadDim)
     for (int key = threadIdx.x; key < Config::kKeys; key += Config::kThreads)
       store16(tile + key * Config::kPitch + Config::Shape::kHeadDim * 2, {0, 0, 0, 0});
@@ -410,8 +421,8 @@ OCTET_DEVICE void pagedPrefill(const typename Config::Shape::T *q,
       char *to = sharedQ + (warp * Config::kWarpQueries + 16 * r + 8 * i + g) * kPitch + 4 * t;
 #pragma unroll
       for (int d = 0; d < kDimTiles; ++d)
-        *reinterpret_cast<u32 *>(to + 16 * d) = packPair<T>(
-            result[r][d][2 * i] * factor, result[r][d][2 * i + 1] * factor);
+        *reinterpret_cast<u32 *>(to + 16 * d) =
+            packPair<T>(result[r][d][2 * i] * factor, result[r][d][2 * i + 1] * factor);
     }
   __syncwarp();
   constexpr int kRowChunks = Shape::kHeadDim / 8;

@@ -1,0 +1,362 @@
+//===- sampler.cuh - From logits to tokens on the device ------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What runtime/core/Sampler.h does (P17), a CTA for each row:
+//
+//   temperature   v := logit / temperature      (0: greedy), without -inf and NaN
+//   top-k         the k largest v stay
+//   softmax       p := exp(v - max) / sum       over those that stay
+//   top-p         the fewest largest p whose sum reaches top_p stay
+//   min-p         of those, p >= min_p * largest p stay
+//   draw          the first token whose running sum of p exceeds uniform * (sum of the p that stay)
+//
+// in the order of v, largest first, equal v by id.
+//
+//   operand   shape          types       contiguous   alignment
+//   logits    [rows, vocab]  F32         vocab        4
+//   options   [rows]         SampleRow                4
+//   tokens    [rows]         i32                      4            -1: no logit above -inf
+//   scratch   [rows, vocab]  F32         vocab        4            not of greedyRows
+//
+// Nothing is sorted: a sum in that order is a radix selection of 11 bits of v at a time.
+//
+// Rounding  v, v - max and p are the FP32 numbers of Sampler.cpp; exp and the division by the sum
+//           are FP64, rounded once. Sums of p are integers of 2^-62, so exact for p >= 2^-38 and
+//           the same in any order. Sampler.cpp adds in FP64: a token differs only where a running
+//           sum lies within about vocab * 2^-53 of what it is compared with, or where the FP64
+//           exp or sum, a last place off, tips the rounding of a p.
+//
+// Threads   kThreads, a multiple of 32, at most 1024; rows CTAs.
+// Shared    static: 2^11 sums of 8 bytes and 32 of 8.
+//
+//===----------------------------------------------------------------------===//
+
+#pragma once
+
+#include "ptx/base.cuh"
+
+namespace octet::cuda {
+
+/// SamplerOptions of one row, and its number in [0, 1), a multiple of 2^-24.
+struct SampleRow {
+  float temperature; // <= 0: greedy
+  float topP;        // >= 1: none
+  float minP;
+  float uniform;
+  int topK; // <= 0: none
+};
+
+template <int kVocab_, int kThreads_>
+struct Sampler {
+  static constexpr int kVocab = kVocab_, kThreads = kThreads_;
+  static_assert(kVocab >= 1 && kVocab <= (1 << 24), "ids are exact and sums of p fit");
+  static_assert(kThreads % 32 == 0 && kThreads >= 32 && kThreads <= 1024, "whole warps");
+  static constexpr int kWarps = kThreads / 32;
+};
+
+namespace sample {
+
+inline constexpr int kDigitBits = 11, kDigits = 1 << kDigitBits;
+inline constexpr double kUnit = 0x1p62; // 1 as a sum of p
+
+/// A number that is ordered as `v` is; v is no NaN, and -0 equals 0.
+OCTET_DEVICE u32 keyOf(float v) {
+  const u32 bits = v == 0.f ? 0u : bitsOf(v);
+  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+}
+OCTET_DEVICE float valueOf(u32 key) {
+  return floatOf(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+inline constexpr u32 kNoKey = 0x007fffffu; // of -inf
+
+/// The tokens from the first to this one, in order.
+struct Limit {
+  u32 key = 0;
+  int id = 0x7fffffff;
+  OCTET_DEVICE bool keeps(u32 otherKey, int otherId) const {
+    return otherKey > key || (otherKey == key && otherId <= id);
+  }
+};
+
+struct Shared {
+  u64 digits[kDigits];
+  u64 warps[32];
+  u64 found[3];
+  int id;
+};
+
+/// Sums `x` over the CTA, in a fixed order. All threads get it.
+template <class Config, class T>
+OCTET_DEVICE T sumOf(T x, Shared &shared) {
+  static_assert(sizeof(T) == 8, "a sum takes 8 bytes");
+  T *warps = reinterpret_cast<T *>(shared.warps);
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2)
+    x += __shfl_xor_sync(~0u, x, step);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0)
+    warps[threadIdx.x / 32] = x;
+  __syncthreads();
+  T all = 0;
+  for (int w = 0; w < Config::kWarps; ++w)
+    all += warps[w];
+  return all;
+}
+
+/// The largest key and the lowest id that has it; kNoKey and -1 if there is none.
+template <class Config>
+OCTET_DEVICE u64 largestOf(u32 key, int id, Shared &shared) {
+  // Lower ids are the larger numbers.
+  u64 best = static_cast<u64>(key) << 32 | (0xffffffffu - static_cast<u32>(id));
+#pragma unroll
+  for (int step = 16; step > 0; step /= 2) {
+    const u64 other = __shfl_xor_sync(~0u, best, step);
+    best = other > best ? other : best;
+  }
+  __syncthreads();
+  if (threadIdx.x % 32 == 0)
+    shared.warps[threadIdx.x / 32] = best;
+  __syncthreads();
+  for (int w = 0; w < Config::kWarps; ++w)
+    best = shared.warps[w] > best ? shared.warps[w] : best;
+  return best;
+}
+OCTET_DEVICE u32 keyOfBest(u64 best) { return static_cast<u32>(best >> 32); }
+OCTET_DEVICE int idOfBest(u64 best) {
+  return static_cast<int>(0xffffffffu - static_cast<u32>(best));
+}
+
+template <class Config>
+OCTET_DEVICE u64 findLargest(const float *logits, float temperature, Shared &shared) {
+  u32 key = kNoKey;
+  int id = -1;
+#pragma unroll 8
+  for (int i = threadIdx.x; i < Config::kVocab; i += Config::kThreads) {
+    const float v = logits[i] / temperature;
+    // A NaN is not above -inf. Of equals, the first stays.
+    if (v > floatOf(0xff800000u) && (id < 0 || keyOf(v) > key)) {
+      key = keyOf(v);
+      id = i;
+    }
+  }
+  return largestOf<Config>(key, id, shared);
+}
+
+/// A token in the order, and the sum of the weights up to and with it.
+struct Place {
+  bool found;
+  Limit limit;
+  u64 sum;
+};
+
+/// The first token of those within `limit` at which the running sum of weights exceeds `target`.
+/// \param keyAt     keyAt(i): the key of token i, kNoKey if it takes no part
+/// \param weightAt  weightAt(i): equal for equal keys
+template <class Config, class KeyAt, class WeightAt>
+OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, KeyAt keyAt, WeightAt weightAt,
+                             Shared &shared) {
+  const int thread = threadIdx.x;
+  u32 prefix = 0, mask = 0;
+  u64 rest = target;
+  for (int bitsLeft = 32; bitsLeft > 0;) {
+    const int bits = minOf(kDigitBits, bitsLeft), shift = bitsLeft - bits;
+    __syncthreads();
+    for (int i = thread; i < kDigits; i += Config::kThreads)
+      shared.digits[i] = 0;
+    if (thread == 0)
+      shared.found[0] = kDigits;
+    __syncthreads();
+#pragma unroll 4
+    for (int i = thread; i < Config::kVocab; i += Config::kThreads) {
+      const u32 key = keyAt(i);
+      if (key != kNoKey && (key & mask) == prefix && limit.keeps(key, i))
+        atomicAdd(&shared.digits[(key >> shift) & ((1u << bits) - 1)], weightAt(i));
+    }
+    __syncthreads();
+    // A warp finds the digit, the largest first: sums of kDigits / 32 each, then one by one.
+    if (thread < 32) {
+      constexpr int kEach = kDigits / 32;
+      u64 own = 0;
+      for (int i = 0; i < kEach; ++i)
+        own += shared.digits[kDigits - 1 - (thread * kEach + (i + thread) % kEach)];
+      u64 before = own;
+#pragma unroll
+      for (int step = 1; step < 32; step *= 2) {
+        const u64 other = __shfl_up_sync(~0u, before, step);
+        before += thread >= step ? other : 0;
+      }
+      before -= own;
+      if (rest >= before && rest - before < own) {
+        int digit = kDigits - 1 - thread * kEach;
+        while (rest - before >= shared.digits[digit]) {
+          before += shared.digits[digit];
+          --digit;
+        }
+        shared.found[0] = digit;
+        shared.found[1] = before;
+      }
+    }
+    __syncthreads();
+    if (shared.found[0] == kDigits)
+      return {false, limit, 0};
+    rest -= shared.found[1];
+    prefix |= static_cast<u32>(shared.found[0]) << shift;
+    mask |= ((1u << bits) - 1) << shift;
+    bitsLeft = shift;
+  }
+
+  // Of the tokens with this key, the one at which their sum exceeds what is left
+  int first = 0x7fffffff;
+  __syncthreads();
+  if (thread == 0) {
+    shared.id = 0x7fffffff;
+    shared.found[2] = 0;
+  }
+  __syncthreads();
+#pragma unroll 4
+  for (int i = thread; i < Config::kVocab; i += Config::kThreads)
+    if (keyAt(i) == prefix && limit.keeps(prefix, i)) {
+      first = minOf(first, i);
+      shared.found[2] = weightAt(i); // the same by all
+    }
+  if (first != 0x7fffffff)
+    atomicMin(&shared.id, first);
+  __syncthreads();
+  const u64 weight = shared.found[2];
+  u64 skip = rest / weight;
+  const u64 sum = target - rest + (skip + 1) * weight;
+  int id = shared.id;
+  if (skip > 0)
+    for (int base = 0; base < Config::kVocab; base += Config::kThreads) {
+      const int i = base + thread;
+      const bool has = i < Config::kVocab && keyAt(i) == prefix && limit.keeps(prefix, i);
+      const u64 count = __syncthreads_count(has);
+      if (skip >= count) {
+        skip -= count;
+        continue;
+      }
+      // In this part: the warp and lane that have `skip` before them.
+      const u32 lanes = __ballot_sync(~0u, has);
+      if (thread % 32 == 0)
+        shared.warps[thread / 32] = __popc(lanes);
+      __syncthreads();
+      u64 before = __popc(lanes & ((1u << (thread % 32)) - 1));
+      for (int w = 0; w < thread / 32; ++w)
+        before += shared.warps[w];
+      if (has && before == skip)
+        shared.id = i;
+      __syncthreads();
+      id = shared.id;
+      break;
+    }
+  return {true, {prefix, id}, sum};
+}
+
+} // namespace sample
+
+/// tokens[row] = the largest logit's id, the lowest among equals.
+template <class Config>
+OCTET_DEVICE void greedyRows(const float *logits, int *tokens) {
+  __shared__ sample::Shared shared;
+  launchNextGrid();
+  waitForPriorGrids();
+  const u64 best = sample::findLargest<Config>(
+      logits + static_cast<i64>(blockIdx.x) * Config::kVocab, 1.f, shared);
+  if (threadIdx.x == 0)
+    tokens[blockIdx.x] = sample::idOfBest(best);
+}
+
+template <class Config>
+OCTET_DEVICE void sampleRows(const float *logits, const SampleRow *options, int *tokens,
+                             float *scratch) {
+  __shared__ sample::Shared shared;
+  launchNextGrid();
+  waitForPriorGrids();
+  const i64 row = blockIdx.x;
+  const float *own = logits + row * Config::kVocab;
+  float *p = scratch + row * Config::kVocab;
+  const SampleRow o = options[row];
+  const bool greedy = !(o.temperature > 0.f);
+
+  // The largest
+  const u64 best = sample::findLargest<Config>(own, greedy ? 1.f : o.temperature, shared);
+  const u32 bestKey = sample::keyOfBest(best);
+  const int bestId = sample::idOfBest(best);
+  const float largest = sample::valueOf(bestKey);
+  if (greedy || bestId < 0 || o.minP > 1.f) {
+    if (threadIdx.x == 0)
+      tokens[row] = bestId;
+    return;
+  }
+  if (largest == floatOf(0x7f800000u)) { // a tiny temperature: inf - inf would be NaN
+    const u64 plain = sample::findLargest<Config>(own, 1.f, shared);
+    if (threadIdx.x == 0)
+      tokens[row] = sample::idOfBest(plain);
+    return;
+  }
+  auto keyAt = [&](int i) {
+    const float v = own[i] / o.temperature;
+    return v > floatOf(0xff800000u) ? sample::keyOf(v) : sample::kNoKey;
+  };
+
+  // Top-k
+  sample::Limit limit;
+  if (o.topK > 0 && o.topK < Config::kVocab) {
+    const sample::Place place = sample::findPlace<Config>(
+        static_cast<u64>(o.topK) - 1, limit, keyAt, [](int) { return u64(1); }, shared);
+    limit = place.found ? place.limit : limit;
+  }
+
+  // Softmax
+  double sum = 0;
+#pragma unroll 2
+  for (int i = threadIdx.x; i < Config::kVocab; i += Config::kThreads) {
+    const u32 key = keyAt(i);
+    float e = 0.f;
+    if (key != sample::kNoKey && limit.keeps(key, i))
+      e = static_cast<float>(exp(static_cast<double>(sample::valueOf(key) - largest)));
+    p[i] = e;
+    sum += e;
+  }
+  sum = sample::sumOf<Config>(sum, shared);
+
+  // Min-p, in the same pass as the division; tokens that go have p = 0
+  const float least = o.minP * static_cast<float>(1.0 / sum);
+  u64 mass = 0;
+  auto weightAt = [&](int i) {
+    return static_cast<u64>(__double2ull_rn(static_cast<double>(p[i]) * sample::kUnit));
+  };
+#pragma unroll 4
+  for (int i = threadIdx.x; i < Config::kVocab; i += Config::kThreads) {
+    float x = static_cast<float>(static_cast<double>(p[i]) / sum);
+    x = x < least ? 0.f : x;
+    p[i] = x;
+    mass += weightAt(i);
+  }
+  mass = sample::sumOf<Config>(mass, shared);
+
+  // Top-p
+  if (o.topP < 1.f) {
+    const double reached = ceil(static_cast<double>(o.topP) * sample::kUnit);
+    const u64 target = reached < 1.0 ? 0 : static_cast<u64>(reached) - 1;
+    const sample::Place place = sample::findPlace<Config>(target, limit, keyAt, weightAt, shared);
+    if (place.found) {
+      limit = place.limit;
+      mass = place.sum;
+    }
+  }
+
+  // Draw: floor(uniform * mass), the number having 24 bits
+  const u64 uniform = static_cast<u64>(o.uniform * 0x1p24f);
+  const u64 target = __umul64hi(mass, uniform) << 40 | (mass * uniform) >> 24;
+  const sample::Place place = sample::findPlace<Config>(target, limit, keyAt, weightAt, shared);
+  if (threadIdx.x == 0)
+    tokens[row] = place.found ? place.limit.id : bestId;
+}
+
+} // namespace octet::cuda
