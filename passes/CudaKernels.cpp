@@ -332,9 +332,9 @@ static std::string rejectHeads(Operation *op) {
 
 static std::string rejectGenericHeads(Operation *op) {
   int64_t dim = cast<model::AttentionOp>(op).getHeadDim();
-  if (dim % 8 == 0 && dim <= 512)
+  if (dim % 8 == 0 && dim <= 256)
     return "";
-  return llvm::formatv("it takes heads of a multiple of 8 up to 512, these "
+  return llvm::formatv("it takes heads of a multiple of 8 up to 256, these "
                        "have {0}",
                        dim);
 }

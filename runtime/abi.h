@@ -225,7 +225,9 @@ enum octet_param_kind {
   OCTET_PARAM_NUM_SEQUENCES = 4, /* int32 */
   OCTET_PARAM_PAGES = 5,         /* const int32_t *, of all sequences */
   OCTET_PARAM_WORKSPACE = 6,     /* octet_kernel::workspace_bytes, zero when
-                                    first used; a kernel leaves counters zero */
+                                    first used; a kernel leaves counters zero.
+                                    Of a kernel with 0 bytes: that of the kernel
+                                    before it in the variant */
 };
 typedef struct octet_param {
   int32_t kind;

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/CudaSource/Families.h"
+#include "lib/CudaSource/Attention.h"
 #include "lib/CudaSource/Mma.h"
 #include "lib/CudaSource/Sm100.h"
 #include <iterator>
@@ -57,7 +58,9 @@ static const Row<GemmFamily> kGemmFamilies[] = {
 };
 
 static const Row<AttentionFamily> kAttentionFamilies[] = {
-    {"", nullptr},
+    {"cuda.paged_attention", makePagedAttention},
+    {"sm90.paged_attention", makePagedAttention},
+    {"sm100.paged_attention", makePagedAttention},
 };
 
 template <typename Family, size_t N>

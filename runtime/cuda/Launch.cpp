@@ -244,11 +244,14 @@ Status octet::rt::cu::launchOn(CUstream stream, const Driver &driver,
     return internalError(launch.module,
                          "no variant of " + quoteName(launch.label) +
                              " serves " + std::to_string(rows) + " rows");
+  CUdeviceptr workspace = 0; // of the last kernel that has one
   for (int64_t i = 0; i < variant->num_kernels; ++i) {
     const octet_kernel &kernel = variant->kernels[i];
     OCTET_TRY_ASSIGN(const Kernel *ready, images.find(kernel, launch.module));
+    if (ready->workspace)
+      workspace = ready->workspace;
     OCTET_TRY(params.build(driver, kernel, launch.module, rows, frame,
-                           ready->workspace, args));
+                           workspace, args));
     OCTET_TRY(launchKernel(stream, driver, *ready, kernel, launch, rows, frame,
                            params));
   }

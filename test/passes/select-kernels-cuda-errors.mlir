@@ -9,7 +9,7 @@ module attributes {
     %cache = q.kv_cache[%c0] : !q.kv<bf16, page = 64, heads = 1, dim = 12>
     // expected-error @+3 {{m: no kernel of sm_90a attends [C11]}}
     // expected-note @+2 {{sm90.paged_attention: that kernel takes heads of a multiple of 16 up to 256, these have 12}}
-    // expected-note @+1 {{cuda.paged_attention: it takes heads of a multiple of 8 up to 512, these have 12}}
+    // expected-note @+1 {{cuda.paged_attention: it takes heads of a multiple of 8 up to 256, these have 12}}
     %0 = model.attention %q cache(%cache : !q.kv<bf16, page = 64, heads = 1, dim = 12>) of %b[%c0] {q_heads = 2 : i64, kv_heads = 1 : i64, head_dim = 12 : i64, scale = 0.5 : f32, module = "m"} : tensor<?x24xbf16> -> tensor<?x24xbf16>
     return
   }

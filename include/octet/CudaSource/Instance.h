@@ -73,7 +73,7 @@ struct KernelInstance {
   std::array<Grid, 3> grid{Grid::constant(1), Grid::constant(1),
                            Grid::constant(1)};
   std::vector<Param> params;
-  int64_t workspaceBytes = 0;
+  int64_t workspaceBytes = 0; ///< 0: it may use that of the kernel before it
 };
 
 /// The kernels that serve up to `maxRows` rows (-1: any), one after the other.
