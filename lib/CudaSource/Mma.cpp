@@ -113,14 +113,16 @@ static std::string nameTiles(const GemmProblem &p, const MmaTiles &t) {
 }
 
 KernelInstance octet::cuda::makeMmaInstance(const GemmProblem &p,
-                                            const MmaTiles &t) {
+                                            const MmaTiles &t,
+                                            const Target &target) {
   KernelInstance instance;
   std::string tiles = nameTiles(p, t);
   instance.label = std::string(familyName(p)) + " " + tiles;
   instance.entry = "octet_kernel_mma_" + problemName(p) + "_" + tiles;
   instance.threads = 32 * t.warpsM * t.warpsN;
   instance.sharedBytes = t.sharedBytes;
-  instance.overlaps = true;
+  // Before sm_90 nothing in the text waits for the kernel before.
+  instance.overlaps = target.capability >= 90;
   instance.grid[0] = {int32_t(divideUp(p.n, t.n)), 0, t.m, 0};
 
   std::string wScale = cppType(p.wScaleType);
@@ -236,7 +238,7 @@ Result<KernelLaunch> octet::cuda::makeMmaGemm(const GemmProblem &p,
     if (!launch.variants.empty() && tiles == last)
       launch.variants.back().maxRows = end;
     else
-      launch.variants.push_back({end, {makeMmaInstance(p, tiles)}});
+      launch.variants.push_back({end, {makeMmaInstance(p, tiles, target)}});
     last = tiles;
   }
   return launch;

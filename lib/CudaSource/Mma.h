@@ -29,7 +29,7 @@ MmaTiles chooseMmaTiles(const GemmProblem &problem, int64_t rows);
 
 /// The instance with these tiles. \pre  the problem is one of the template's.
 KernelInstance makeMmaInstance(const GemmProblem &problem,
-                               const MmaTiles &tiles);
+                               const MmaTiles &tiles, const Target &target);
 
 /// `mma.dense`, `mma.fp8_block`, `mma.fp8_channel`, `mma.fp8_tensor`,
 /// `cuda.fp8_generic`, `cuda.fp8_weight_only`.

@@ -94,6 +94,8 @@ TEST(CudaGemm, VariantsCoverAllRowsInOrder) {
       // x, its scales, w, its scales, y, m.
       EXPECT_EQ(kernel.params.size(), 6u);
       EXPECT_LE(kernel.sharedBytes, 99 * 1024);
+      // Kernels wait for the one before only from sm_90 on.
+      EXPECT_EQ(kernel.overlaps, target == std::string("sm_120f"));
       EXPECT_GT(kernel.grid[0].times, 0);
       EXPECT_GT(kernel.grid[0].perRows, 0);
     }
