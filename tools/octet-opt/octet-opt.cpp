@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PrintRowSource.h"
 #include "dialects/AllDialects.h"
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
@@ -37,6 +38,7 @@ int main(int argc, char **argv) {
   mlir::arith::registerArithPasses();
   mlir::memref::registerMemRefPasses();
   mlir::LLVM::registerLLVMPasses();
+  octet::registerPrintRowSource();
 #ifdef OCTET_HAVE_PASSES
   octet::registerPasses();
 #endif

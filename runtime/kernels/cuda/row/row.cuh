@@ -355,13 +355,15 @@ OCTET_DEVICE uint2 quantizeInt8(const Floats &x, const Floats &scale) {
 template <int kHeadDim, int kOffset, int kHalf> struct RopePlace {
   bool isRotated;
   bool isFirst; ///< of pairs (i, i + kHalf)
-  int pair;     ///< of its first element; 0 if it is not rotated
+  int within;   ///< its first element in the rotated part, 0 if it is not there
+  int pair;     ///< of that element
 
   explicit OCTET_DEVICE RopePlace(int chunk) {
-    const int within = 8 * chunk % kHeadDim - kOffset;
+    within = 8 * chunk % kHeadDim - kOffset;
     isRotated = 2 * kHalf == kHeadDim || (within >= 0 && within < 2 * kHalf);
+    within = isRotated ? within : 0;
     isFirst = within < kHalf;
-    pair = !isRotated ? 0 : isFirst ? within : within - kHalf;
+    pair = isFirst ? within : within - kHalf;
   }
 };
 
@@ -405,9 +407,10 @@ template <class T> OCTET_DEVICE Floats loadPairs(const T *table, int first) {
     y.e[i] = toFloat(table[first / 2 + i / 2]);
   return y;
 }
-OCTET_DEVICE Floats ropePairs(bool isRotated, const Floats &x, const Floats &cosine,
+template <class Place>
+OCTET_DEVICE Floats ropePairs(Place place, const Floats &x, const Floats &cosine,
                               const Floats &sine) {
-  if (!isRotated)
+  if (!place.isRotated)
     return x;
   Floats y;
 #pragma unroll
