@@ -9,11 +9,13 @@ Features        shared      OCTET_SHARED_DIR is there
                 octet, octet-opt, octet-run, octet-reduce, octet-lsp-server
                             that tool is built
                 fake-model  and octet-run are built
+                nvrtc       CUDA kernels can be compiled here
                 avx2, avx512, avx512bf16, amx      of this machine
 OCTET_CHECK_ROUNDTRIP=1 in the environment makes each octet-opt verify that what
 it reads survives printing and parsing.
 """
 
+import ctypes
 import os
 from pathlib import Path
 
@@ -56,6 +58,24 @@ fake = Path(config.octet_tools).parent / "unit"
 config.substitutions.append(("%fake", str(fake)))
 if (fake / "fake-model").exists() and "octet-run" in config.available_features:
     config.available_features.add("fake-model")
+
+
+def has_nvrtc():
+    """Where lib/CudaSource/Nvrtc.cpp looks."""
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    for path in ("libnvrtc.so.13", config.octet_nvrtc,
+                 "/usr/local/cuda/lib64/libnvrtc.so.13",
+                 cache + "/octet/cuda-13.0/nvidia/cu13/lib/libnvrtc.so.13"):
+        try:
+            ctypes.CDLL(path)
+            return True
+        except OSError:
+            pass
+    return False
+
+
+if has_nvrtc():
+    config.available_features.add("nvrtc")
 
 
 def cpu_flags():
