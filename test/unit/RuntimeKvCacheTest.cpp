@@ -145,5 +145,5 @@ TEST(KvCache, AbsurdSizes) {
   EXPECT_FALSE(fits(2, 1073741761));
   // 2^49 bytes: within 64 bits, beyond the address space.
   info = {.layers = 1 << 20, .kvHeads = 1 << 10, .headDim = 1 << 10};
-  EXPECT_NE(message(1, 64).find("bytes of address space"), std::string::npos);
+  EXPECT_NE(message(1, 64).find("bytes of memory: "), std::string::npos);
 }

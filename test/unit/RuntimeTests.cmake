@@ -1,8 +1,8 @@
 # The runtime's tests, and a program written by hand for them.
-# octet_add_fake_program(NAME DEFINITIONS…): fake_program.c as a shared object
+# octet_add_fake_object(NAME FILE DEFINITIONS…): a program as a shared object
 # without imports, as the compiler makes them.
-function(octet_add_fake_program name)
-  add_library(${name} MODULE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/fake_program.c)
+function(octet_add_fake_object name file)
+  add_library(${name} MODULE ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${file})
   target_compile_definitions(${name} PRIVATE
     FAKE_HASH="5a6de253db0095498f1691baba8fd74e" ${ARGN})
   # No standard library: its functions would be imports.
@@ -10,6 +10,9 @@ function(octet_add_fake_program name)
   target_link_options(${name} PRIVATE -fno-sanitize=all -nostdlib -Wl,-z,defs)
   set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+endfunction()
+function(octet_add_fake_program name)
+  octet_add_fake_object(${name} fake_program.c ${ARGN})
 endfunction()
 
 octet_add_fake_program(fake-program)
@@ -21,6 +24,19 @@ octet_add_fake_program(fake-step FAKE_STEP)
 octet_add_fake_program(fake-default FAKE_CHECKPOINT="gone/checkpoint")
 set(fake_programs fake-program fake-module fake-unfilled fake-abi fake-arena fake-step
   fake-default)
+
+# The same program on CUDA, and a libcuda without a device.
+function(octet_add_fake_cuda_program name)
+  octet_add_fake_object(${name} fake_cuda_program.c ${ARGN})
+endfunction()
+octet_add_fake_cuda_program(fake-cuda-program FAKE_NO_PTX)
+octet_add_fake_cuda_program(fake-cuda-sm89 FAKE_TARGET="sm_89")
+octet_add_fake_cuda_program(fake-cuda-no-ptx FAKE_TARGET="sm_89" FAKE_NO_PTX)
+octet_add_fake_cuda_program(fake-cuda-entry FAKE_ENTRY="fake_gone")
+add_library(fake-cuda MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_cuda.cpp)
+set_target_properties(fake-cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+set(fake_cuda fake-cuda fake-cuda-program fake-cuda-sm89 fake-cuda-no-ptx fake-cuda-entry)
 
 octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp
   LINK OctetCheckpoint OctetPayload OctetSupport)
@@ -43,6 +59,35 @@ foreach(subject Payload Sampler KvCache Services Engine RandomWeights Profile)
   octet_add_runtime_test(${subject} OctetRuntime)
 endforeach()
 octet_add_runtime_test(Generate OctetRuntimeCli)
+foreach(subject Cuda CudaParts)
+  octet_add_runtime_test(${subject} OctetRuntime)
+  add_dependencies(Runtime${subject}Test ${fake_cuda})
+endforeach()
+# Kernels for a real device, where there is a compiler for them.
+find_program(OCTET_NVCC nvcc HINTS $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
+if(OCTET_NVCC)
+  set(cubin ${PROJECT_BINARY_DIR}/unit/fake_kernels.cubin)
+  add_custom_command(OUTPUT ${cubin}
+    COMMAND ${OCTET_NVCC} -O3 -std=c++20 -arch=sm_90a -cubin
+            -o ${cubin} ${CMAKE_CURRENT_LIST_DIR}/fake_kernels.cu
+    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fake_kernels.cu)
+  add_custom_target(fake-kernels DEPENDS ${cubin})
+  octet_add_fake_cuda_program(fake-cuda-device FAKE_CUBIN="${cubin}" FAKE_NO_PTX)
+  octet_add_fake_cuda_program(fake-cuda-device-entry FAKE_CUBIN="${cubin}" FAKE_NO_PTX
+    FAKE_ENTRY="fake_gone")
+  add_dependencies(fake-cuda-device fake-kernels)
+  add_dependencies(fake-cuda-device-entry fake-kernels)
+  octet_add_runtime_test(CudaDevice OctetRuntime)
+  add_dependencies(RuntimeCudaDeviceTest fake-cuda-device fake-cuda-device-entry ${fake_cuda})
+  # It is carried to machines with devices.
+  target_link_options(RuntimeCudaDeviceTest PRIVATE -static-libstdc++ -static-libgcc)
+endif()
+# Our declarations of the driver against a toolkit's, where there is one.
+find_path(OCTET_CUDA_INCLUDE cuda.h HINTS $ENV{CUDA_PATH}/include /usr/local/cuda/include)
+if(OCTET_CUDA_INCLUDE)
+  octet_add_unittest(RuntimeCudaTypesTest ${CMAKE_CURRENT_LIST_DIR}/RuntimeCudaTypesTest.cpp)
+  target_include_directories(RuntimeCudaTypesTest SYSTEM PRIVATE ${OCTET_CUDA_INCLUDE})
+endif()
 
 # octet.h as its users have it: a C file, and liboctet.so.
 octet_add_unittest(ApiTest

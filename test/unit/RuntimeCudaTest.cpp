@@ -1,0 +1,444 @@
+//===- RuntimeCudaTest.cpp - A CUDA program, on a driver without a device -===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaFixture.h"
+#include "FakeCuda.h"
+#include "TempFolder.h"
+#include "runtime/cuda/CudaBackend.h"
+#include <bit>
+#include <dlfcn.h>
+#include <filesystem>
+#include <gtest/gtest.h>
+
+using namespace octet;
+using namespace octet::rt;
+using namespace octet::test;
+namespace fs = std::filesystem;
+
+static const std::string kFakeDriver = OCTET_FAKE_DIR "/fake-cuda.so";
+
+namespace {
+class CudaTest : public ::testing::Test {
+protected:
+  void SetUp() override {
+    void *library = dlopen(kFakeDriver.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_TRUE(library) << dlerror();
+    reinterpret_cast<void (*)()>(dlsym(library, "fakeCudaReset"))();
+    fake = reinterpret_cast<FakeCuda *(*)()>(dlsym(library, "fakeCuda"))();
+    folder = octet::test::makeTempFolder();
+    ASSERT_FALSE(folder.empty());
+    ASSERT_TRUE(writeFakeCheckpoint(folder, fakeTensors()).ok());
+  }
+  void TearDown() override {
+    EXPECT_EQ(fake->mistakes, std::vector<std::string>());
+    fs::remove_all(folder);
+  }
+
+  Result<std::unique_ptr<Model>> load(const char *program = "fake-cuda-program",
+                                      const std::string &driver = kFakeDriver) {
+    return loadFake(OCTET_FAKE_DIR, program, folder, driver);
+  }
+  /// The one line of loading that fails, without the temporary folder.
+  std::string loadError(const char *program = "fake-cuda-program",
+                        const std::string &driver = kFakeDriver) {
+    auto model = load(program, driver);
+    EXPECT_FALSE(model.ok());
+    if (model.ok())
+      return "";
+    EXPECT_EQ(model.status().info().exitCode(), 1);
+    EXPECT_EQ(model.status().info().subject, folder + "/program");
+    return model.status().info().message;
+  }
+
+  FakeCuda *fake = nullptr;
+  std::string folder;
+};
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Steps
+//===----------------------------------------------------------------------===//
+
+TEST_F(CudaTest, ComputesWhatTheCpuDoes) {
+  auto model = load(), cpu = load("fake-program");
+  ASSERT_TRUE(model.ok()) << model.status().info().format();
+  ASSERT_TRUE(cpu.ok()) << cpu.status().info().format();
+  Engine engine(**model), expected(**cpu);
+  std::vector<Sequence> a, b;
+  for (int i = 0; i < 3; ++i) {
+    a.push_back(prompt(60 + 31 * i, i));
+    b.push_back(prompt(60 + 31 * i, i));
+    std::vector<float> x, y;
+    ASSERT_TRUE(engine.prefill(a[size_t(i)], 40, x).ok());
+    ASSERT_TRUE(expected.prefill(b[size_t(i)], 40, y).ok());
+    expectNear(x, y, "prefill " + std::to_string(i));
+  }
+  for (int step = 0; step < 12; ++step)
+    expectNear(decode(engine, a, step), decode(expected, b, step),
+               "step " + std::to_string(step));
+  for (Sequence &s : a)
+    engine.release(s);
+  for (Sequence &s : b)
+    expected.release(s);
+}
+
+TEST_F(CudaTest, DecodeIsCapturedOnceABucket) {
+  auto model = load();
+  ASSERT_TRUE(model.ok()) << model.status().info().format();
+  Engine engine(**model);
+  std::vector<Sequence> sequences;
+  for (int i = 0; i < 5; ++i) {
+    sequences.push_back(prompt(10 + i, i));
+    std::vector<float> logits;
+    ASSERT_TRUE(engine.prefill(sequences.back(), 0, logits).ok());
+  }
+  EXPECT_EQ(fake->graphsMade, 0);
+  fake->launches.clear();
+  std::span<Sequence> all(sequences);
+  decode(engine, all.first(3), 0);
+  const size_t launches = fake->launches.size();
+  EXPECT_EQ(launches, 13u); // embed, five of each layer, norm, head
+  for (const FakeCuda::Launch &launch : fake->launches)
+    EXPECT_TRUE(launch.captured) << launch.entry;
+  // Three and four rows share a graph, which only waits for its logits.
+  const int64_t waits = fake->waits;
+  const int64_t copies = fake->toDevice;
+  for (int step = 1; step < 6; ++step)
+    decode(engine, all.first(step % 2 ? 3 : 4), step);
+  EXPECT_EQ(fake->waits, waits + 5);
+  EXPECT_EQ(fake->toDevice, copies + 5);
+  EXPECT_EQ(fake->launches.size(), launches);
+  EXPECT_EQ(fake->graphsMade, 1);
+  EXPECT_EQ(fake->graphLaunches, 6);
+  decode(engine, all, 6); // five rows: the largest bucket has max_seqs, 7
+  decode(engine, all.first(1), 7);
+  EXPECT_EQ(fake->graphsMade, 3);
+  EXPECT_EQ((*model)->cuda()->numGraphs(), 3u);
+  for (Sequence &s : sequences)
+    engine.release(s);
+}
+
+TEST_F(CudaTest, LaunchesAsTheTableSays) {
+  auto model = load();
+  ASSERT_TRUE(model.ok()) << model.status().info().format();
+  Engine engine(**model);
+  Sequence s = prompt(20, 1);
+  std::vector<float> logits;
+  ASSERT_TRUE(engine.prefill(s, 1, logits).ok());
+  ASSERT_EQ(fake->launches.size(), 13u);
+  auto grid = [&](size_t i) {
+    const unsigned *g = fake->launches[i].grid;
+    return std::vector<unsigned>(g, g + 3);
+  };
+  using Grid = std::vector<unsigned>;
+  EXPECT_EQ(grid(0), Grid({20, 1, 1}));
+  EXPECT_EQ(fake->launches[1].entry, "fake_gemm_128_48");
+  EXPECT_EQ(grid(1), Grid({2, 20, 1}));
+  EXPECT_EQ(fake->launches[1].cluster, 2u);
+  EXPECT_EQ(fake->launches[3].entry, "fake_attention");
+  EXPECT_EQ(grid(3), Grid({1, 1, 1}));
+  EXPECT_EQ(fake->launches[3].shared, 64u); // that of long sequences
+  EXPECT_EQ(fake->launches[4].entry, "fake_map_gemm_48_64");
+  EXPECT_EQ(grid(4), Grid({3, 1, 1}));
+  EXPECT_EQ(fake->launches[4].shared, 2048u);
+  EXPECT_EQ(grid(12), Grid({1, 1, 1})); // one output
+  for (const FakeCuda::Launch &launch : fake->launches) {
+    EXPECT_TRUE(launch.overlaps);
+    EXPECT_EQ(launch.block, 128u);
+  }
+  fake->launches.clear();
+  decode(engine, {&s, 1}, 0);
+  EXPECT_EQ(grid(1), Grid({2, 1, 1})); // flattened, at most one a processor
+  EXPECT_EQ(fake->launches[3].shared, 0u);
+  engine.release(s);
+}
+
+TEST_F(CudaTest, PaddingChangesNothing) {
+  auto model = load();
+  ASSERT_TRUE(model.ok()) << model.status().info().format();
+  Engine engine(**model);
+  std::vector<Sequence> together, alone;
+  for (int i = 0; i < 5; ++i) {
+    together.push_back(prompt(61 + i, i));
+    std::vector<float> logits;
+    ASSERT_TRUE(engine.prefill(together.back(), 0, logits).ok());
+    // Its pages are shared until one of the two writes.
+    alone.push_back(engine.fork(together.back()));
+  }
+  for (int step = 0; step < 6; ++step) {
+    std::vector<float> all = decode(engine, together, step);
+    for (size_t i = 0; i < alone.size(); ++i) {
+      alone[i].tokens.push_back(together[i].tokens.back());
+      std::vector<float> one(size_t(kFakeVocab), 0.0f);
+      Feed feed{&alone[i], 1, 1};
+      ASSERT_TRUE(engine.step({&feed, 1}, one).ok());
+      for (size_t j = 0; j < one.size(); ++j)
+        ASSERT_EQ(std::bit_cast<uint32_t>(one[j]),
+                  std::bit_cast<uint32_t>(all[i * one.size() + j]))
+            << "step " << step << ", sequence " << i << ", logit " << j;
+    }
+  }
+  for (Sequence &s : together)
+    engine.release(s);
+  for (Sequence &s : alone)
+    engine.release(s);
+  EXPECT_EQ((*model)->cache().freePages(), (*model)->cache().numPages());
+}
+
+TEST_F(CudaTest, TracesAreOfTheGivenRows) {
+  struct Sink : TraceSink {
+    void trace(const char *name, int64_t index, int32_t type, int64_t rows,
+               int64_t cols, const void *data) override {
+      const auto *values = static_cast<const float *>(data);
+      all[std::string(name) + std::to_string(index)].assign(
+          values, values + rows * cols);
+    }
+    std::map<std::string, std::vector<float>> all;
+  };
+  auto model = load(), cpu = load("fake-program");
+  ASSERT_TRUE(model.ok() && cpu.ok());
+  std::map<std::string, std::vector<float>> seen[2];
+  for (int which = 0; which < 2; ++which) {
+    Engine engine(which ? **cpu : **model);
+    Sink sink;
+    std::vector<Sequence> s = {prompt(5, 1), prompt(7, 2), prompt(9, 3)};
+    std::vector<float> logits;
+    for (Sequence &each : s)
+      ASSERT_TRUE(engine.prefill(each, 1, logits, &sink).ok());
+    std::vector<Feed> feeds;
+    for (Sequence &each : s) {
+      each.tokens.push_back(4);
+      feeds.push_back({&each, 1, 1});
+    }
+    logits.resize(3 * size_t(kFakeVocab));
+    ASSERT_TRUE(engine.step(feeds, logits, &sink).ok());
+    seen[which] = std::move(sink.all);
+    for (Sequence &each : s)
+      engine.release(each);
+  }
+  ASSERT_EQ(seen[0].size(), 4u);
+  for (auto &[name, values] : seen[1])
+    expectNear(seen[0][name], values, name);
+}
+
+TEST_F(CudaTest, ProfileHasEachOperator) {
+  auto model = load();
+  ASSERT_TRUE(model.ok()) << model.status().info().format();
+  Engine engine(**model);
+  Sequence s = prompt(30, 1);
+  std::vector<float> logits;
+  ASSERT_TRUE(engine.prefill(s, 1, logits).ok());
+  Profile profile;
+  (*model)->setProfile(&profile);
+  std::vector<float> profiled = decode(engine, {&s, 1}, 0);
+  (*model)->setProfile(nullptr);
+  engine.truncate(s, 30);
+  EXPECT_EQ(profiled, decode(engine, {&s, 1}, 0));
+  std::map<std::string, OperatorProfile> found;
+  for (const OperatorProfile &entry : profile.entries())
+    found[entry.name] = entry;
+  EXPECT_EQ(found.size(), 8u);
+  EXPECT_EQ(found["layers.{l}.o_proj"].calls, 2);
+  EXPECT_EQ(found["layers.{l}.o_proj"].kind, OperatorKind::Product);
+  EXPECT_EQ(found["layers.{l}.o_proj"].bytes, 2 * 4 * 64 * 48);
+  EXPECT_EQ(found["layers.{l}.o_proj"].flops, 2 * 2 * 64 * 48);
+  EXPECT_EQ(found["layers.{l}.attn"].kind, OperatorKind::Attention);
+  // Keys and values of 31 tokens, and q and y.
+  EXPECT_EQ(found["layers.{l}.attn"].bytes, 2 * (31 * 2 * 32 * 4 + 8 * 64));
+  EXPECT_GT(found["embed"].nanoseconds, 0);
+  engine.release(s);
+}
+
+TEST_F(CudaTest, GivesEverythingBack) {
+  {
+    auto model = load();
+    ASSERT_TRUE(model.ok()) << model.status().info().format();
+    Engine engine(**model);
+    std::vector<Sequence> s = {prompt(5, 1)};
+    std::vector<float> logits;
+    ASSERT_TRUE(engine.prefill(s[0], 1, logits).ok());
+    decode(engine, s, 0);
+    engine.release(s[0]);
+    EXPECT_GT(fake->allocated, 0u);
+    EXPECT_EQ(fake->modules, 1);
+  }
+  EXPECT_EQ(fake->allocated, 0u);
+  EXPECT_EQ(fake->pinned, 0u);
+  EXPECT_EQ(fake->modules, 0);
+  EXPECT_EQ(fake->graphsAlive, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+TEST_F(CudaTest, NoDriver) {
+  EXPECT_EQ(loadError("fake-cuda-program", "libnone-of-this.so.1"),
+            "compiled for sm_90a, but there is no NVIDIA driver "
+            "(libnone-of-this.so.1: cannot open shared object file: No such "
+            "file or directory); a driver of CUDA 12.4 or newer is needed");
+  // A library that is none.
+  EXPECT_EQ(loadError("fake-cuda-program", OCTET_FAKE_DIR "/fake-program.so"),
+            "compiled for sm_90a, but the driver has no function cuInit; a "
+            "driver of CUDA 12.4 or newer is needed");
+}
+
+TEST_F(CudaTest, NoDevice) {
+  fake->devices = 0;
+  EXPECT_EQ(loadError(),
+            "compiled for sm_90a, but there is no NVIDIA GPU that this "
+            "process may use; CUDA_VISIBLE_DEVICES may hide them");
+}
+
+TEST_F(CudaTest, OldDriver) {
+  fake->version = 12020;
+  EXPECT_EQ(loadError(),
+            "compiled for sm_90a, but the driver is of CUDA 12.2; a driver of "
+            "CUDA 12.4 or newer is needed");
+}
+
+TEST_F(CudaTest, OtherDevice) {
+  fake->capability = 80;
+  EXPECT_EQ(loadError(), "compiled for sm_90a, but the device is 'Fake GPU' of "
+                         "compute capability 8.0; compile with --target sm_80");
+  fake->capability = 100;
+  EXPECT_EQ(loadError(),
+            "compiled for sm_90a, but the device is 'Fake GPU' of compute "
+            "capability 10.0; compile with --target sm_100f");
+  fake->capability = 75;
+  EXPECT_TRUE(loadError().ends_with("8.0 is the least that runs"));
+}
+
+TEST_F(CudaTest, CompilesPtxOnNewerDevices) {
+  fake->capability = 90;
+  {
+    auto model = load("fake-cuda-sm89");
+    ASSERT_TRUE(model.ok()) << model.status().info().format();
+    EXPECT_EQ(fake->loaded, "ptx");
+  }
+  fake->capability = 89;
+  {
+    auto model = load("fake-cuda-sm89");
+    ASSERT_TRUE(model.ok());
+    EXPECT_EQ(fake->loaded, "cubin");
+  }
+  fake->takesMachineCode = false;
+  {
+    auto model = load("fake-cuda-sm89");
+    ASSERT_TRUE(model.ok());
+    EXPECT_EQ(fake->loaded, "ptx");
+  }
+  fake->takesPtx = false;
+  auto model = load("fake-cuda-sm89");
+  ASSERT_FALSE(model.ok());
+  const ErrorInfo &error = model.status().info();
+  EXPECT_TRUE(error.message.starts_with("cuModuleLoadDataEx: CUDA_ERROR_FAKE "
+                                        "(a fake error), at Images.cpp:"))
+      << error.message;
+  ASSERT_EQ(error.notes.size(), 1u);
+  EXPECT_EQ(error.notes[0],
+            "image 'fake_kernels.cu' on Fake GPU, driver of CUDA 13.0; a newer "
+            "driver may take it");
+}
+
+TEST_F(CudaTest, NoPtxForNewerDevices) {
+  EXPECT_EQ(loadError("fake-cuda-no-ptx"),
+            "compiled for sm_89, but the device is 'Fake GPU' of compute "
+            "capability 9.0; compile with --target sm_90a");
+}
+
+TEST_F(CudaTest, TooLittleMemory) {
+  fake->memory = 700000;
+  const std::string message = loadError();
+  // 7 sequences of 200 tokens, of 2 layers.
+  EXPECT_TRUE(message.starts_with("needs ") &&
+              message.find(" bytes of device memory (weights 60000, KV cache "
+                           "716800, intermediate values ") != message.npos &&
+              message.ends_with(", 700000 of 700000 are free on 'Fake GPU'; "
+                                "compile with a smaller --max-context or "
+                                "--max-seqs"))
+      << message;
+}
+
+TEST_F(CudaTest, UnknownKernel) {
+  auto model = load("fake-cuda-entry");
+  ASSERT_TRUE(model.ok());
+  Engine engine(**model);
+  Sequence s = prompt(5, 1);
+  std::vector<float> logits;
+  Status status = engine.prefill(s, 1, logits);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.info().subject, "layers.{l}.add");
+  EXPECT_NE(status.info().message.find(
+                "kernel 'fake_gone' is not in image 'fake_kernels.cu'"),
+            std::string::npos)
+      << status.info().message;
+}
+
+TEST_F(CudaTest, FailedLaunchNamesItsModule) {
+  auto model = load();
+  ASSERT_TRUE(model.ok());
+  Engine engine(**model);
+  std::vector<Sequence> s = {prompt(5, 1)};
+  std::vector<float> logits;
+  ASSERT_TRUE(engine.prefill(s[0], 1, logits).ok());
+  for (bool captured : {false, true}) {
+    s[0].tokens.push_back(1);
+    if (!captured)
+      s[0].tokens.push_back(1);
+    fake->failLaunch = int64_t(fake->launches.size()) + 4;
+    Feed feed{&s[0], s[0].pending(), 1};
+    logits.resize(size_t(kFakeVocab));
+    Status status = engine.step({&feed, 1}, logits);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.info().subject, "layers.{l}.o_proj");
+    EXPECT_TRUE(status.info().message.starts_with(
+        "cuLaunchKernelEx: CUDA_ERROR_FAKE (a fake error), at Launch.cpp:"))
+        << status.info().message;
+    ASSERT_EQ(status.info().notes.size(), 1u);
+    EXPECT_TRUE(status.info().notes[0].starts_with(
+        "kernel o_kernel (fake_map_gemm_48_64), grid 1x1x1 of 128 threads"));
+    fake->failLaunch = -1;
+    engine.truncate(s[0], 5);
+  }
+  // The model is usable after it.
+  decode(engine, s, 0);
+  engine.release(s[0]);
+}
+
+TEST_F(CudaTest, FailureOnTheDevice) {
+  auto model = load();
+  ASSERT_TRUE(model.ok());
+  Engine engine(**model);
+  Sequence s = prompt(5, 1);
+  std::vector<float> logits;
+  ASSERT_TRUE(engine.prefill(s, 1, logits).ok());
+  s.tokens.push_back(1);
+  fake->failAfterLaunch = 3;
+  Status status = engine.prefill(s, 1, logits);
+  ASSERT_FALSE(status.ok());
+  EXPECT_TRUE(status.info().message.starts_with("cuStreamSynchronize: "));
+  ASSERT_EQ(status.info().notes.size(), 1u);
+  EXPECT_NE(status.info().notes[0].find("--trace hidden"), std::string::npos);
+}
+
+TEST_F(CudaTest, TracedFailureNamesItsModule) {
+  struct Sink : TraceSink {
+    void trace(const char *, int64_t, int32_t, int64_t, int64_t,
+               const void *) override {}
+  } sink;
+  auto model = load();
+  ASSERT_TRUE(model.ok());
+  Engine engine(**model);
+  Sequence s = prompt(5, 1);
+  std::vector<float> logits;
+  fake->failAfterLaunch = 3;
+  Status status = engine.prefill(s, 1, logits, &sink);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.info().subject, "layers.{l}.attn");
+}
