@@ -162,6 +162,7 @@ OCTET_DEVICE float2 loadShared2(u32 address) {
 
 /// Sums without block scales: added as they are.
 template <int kColumns> struct PlainSums {
+  static constexpr bool kReadsLate = false;
   struct Values {};
   OCTET_DEVICE Values load(int, int) const { return {}; }
   OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
@@ -174,6 +175,7 @@ template <int kColumns> struct PlainSums {
 
 /// Rows of the sums are rows of X, columns rows of W.
 template <int kColumns, int kGranule, int kStrideX, int kStrideW> struct TiledScales {
+  static constexpr bool kReadsLate = false;
   static constexpr int kGranules = kColumns / kGranule;
   u32 x, w; ///< this thread's first row, the tile's first granule, in stage 0
   struct Values {
@@ -206,17 +208,23 @@ template <int kColumns, int kGranule, int kStrideX, int kStrideW> struct TiledSc
 
 /// Rows of the sums are rows of W, columns rows of X.
 template <int kColumns, bool kOneScale, int kStrideX, int kStrideW> struct SwappedScales {
+  /// Scales of many columns would take more registers than there are: they are read when they are
+  /// used, and the stage is released after that.
+  static constexpr bool kReadsLate = kColumns >= 64;
   u32 x;            ///< this thread's first column, in stage 0
   u32 upper, lower; ///< the scales of its two rows; one where a granule holds both
   struct Values {
-    float2 x[kColumns / 8];
+    float2 x[kReadsLate ? 1 : kColumns / 8];
     float upper, lower;
+    u32 at;
   };
   OCTET_DEVICE Values load(int stage, int) const {
     Values values;
+    values.at = x + stage * kStrideX;
+    if constexpr (!kReadsLate)
 #pragma unroll
-    for (int i = 0; i < kColumns / 8; ++i)
-      values.x[i] = loadShared2(x + stage * kStrideX + 32 * i);
+      for (int i = 0; i < kColumns / 8; ++i)
+        values.x[i] = loadShared2(values.at + 32 * i);
     values.upper = loadShared(upper + stage * kStrideW);
     values.lower = kOneScale ? values.upper : loadShared(lower + stage * kStrideW);
     return values;
@@ -225,13 +233,18 @@ template <int kColumns, bool kOneScale, int kStrideX, int kStrideW> struct Swapp
                         const Values &values) const {
 #pragma unroll
     for (int i = 0; i < kColumns / 8; ++i) {
-      float even = __fmul_rn(values.x[i].x, values.upper);
-      float odd = __fmul_rn(values.x[i].y, values.upper);
+      float2 scale;
+      if constexpr (kReadsLate)
+        scale = loadShared2(values.at + 32 * i);
+      else
+        scale = values.x[i];
+      float even = __fmul_rn(scale.x, values.upper);
+      float odd = __fmul_rn(scale.y, values.upper);
       total[4 * i] = __fmaf_rn(part[4 * i], even, total[4 * i]);
       total[4 * i + 1] = __fmaf_rn(part[4 * i + 1], odd, total[4 * i + 1]);
       if constexpr (!kOneScale) {
-        even = __fmul_rn(values.x[i].x, values.lower);
-        odd = __fmul_rn(values.x[i].y, values.lower);
+        even = __fmul_rn(scale.x, values.lower);
+        odd = __fmul_rn(scale.y, values.lower);
       }
       total[4 * i + 2] = __fmaf_rn(part[4 * i + 2], even, total[4 * i + 2]);
       total[4 * i + 3] = __fmaf_rn(part[4 * i + 3], odd, total[4 * i + 3]);
@@ -256,7 +269,8 @@ struct StepLoop {
   u32 full; ///< barrier of stage 0; the one of a stage is 8 bytes a stage further
 
   OCTET_DEVICE void issue(float (&sums)[kSums], int stage, int pass, bool accumulate) const {
-    u64 atA = a + stage * (kStageA / 16) + pass * (64 * kRowBytes / 16), atB = b + stage * (kStageB / 16);
+    const u64 atA = a + stage * (kStageA / 16) + pass * (64 * kRowBytes / 16);
+    const u64 atB = b + stage * (kStageB / 16);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
       Wgmma<Input, kColumns>::multiply(sums, atA + 2 * k, atB + 2 * k, accumulate || k);
@@ -315,9 +329,11 @@ private:
         auto values = scales.load(at.stage, pass);
         wgmmaWait<0>();
         pinRegisters(part);
-        if (pass == kPasses - 1)
+        if (pass == kPasses - 1 && !Scales::kReadsLate)
           release(at.stage);
         scales.add(total[pass], part, values);
+        if (pass == kPasses - 1 && Scales::kReadsLate)
+          release(at.stage);
       }
       at.advance();
     }
@@ -339,8 +355,11 @@ private:
     auto end = [&](float(&part)[kSums], int stage) {
       pinRegisters(part);
       auto values = scales.load(stage, 0);
-      release(stage);
+      if constexpr (!Scales::kReadsLate)
+        release(stage);
       scales.add(total, part, values);
+      if constexpr (Scales::kReadsLate)
+        release(stage);
     };
     if (steps <= 0)
       return;
