@@ -69,21 +69,20 @@ static Decode chooseDecode(const AttentionProblem &p,
   const int64_t padded = alignTo(p.headDim, isScaled(p) ? 32 : 16);
   d.stageBytes = 2 * 16 * pitchOf(padded * (isScaled(p) ? 1 : 2));
 
-  // Widening codes needs more warps to hide behind. A thread's registers are
-  // the result, the queries and about 72.
+  // Two CTAs with pages under way keep the memory busy, more do not. A thread's
+  // registers are the result, the queries and about 72.
   const int64_t registers = 72 + 3 * padded * d.productTiles / 8;
   const int64_t threads = kDecodeWarps * kLanes;
-  d.perSm = std::clamp<int64_t>(device.registers / (threads * registers), 1,
-                                isScaled(p) ? 4 : 2);
+  d.perSm = std::clamp<int64_t>(device.registers / (threads * registers), 1, 2);
   for (;; --d.perSm) {
     const int64_t each =
         std::min(device.sharedPerSm / d.perSm - device.reservedShared,
                  device.sharedPerCta);
     d.stages = 0;
     d.stages = std::clamp<int64_t>(
-        (each - decodeShared(p, d)) / (kDecodeWarps * d.stageBytes), 2, 8);
+        (each - decodeShared(p, d)) / (kDecodeWarps * d.stageBytes), 1, 8);
     d.sharedBytes = decodeShared(p, d);
-    if (d.sharedBytes <= each || d.perSm == 1)
+    if (d.stages >= 2 || d.perSm == 1)
       break;
   }
 

@@ -42,6 +42,18 @@ struct alignas(16) Sequence {
 inline constexpr int kPageTokens = 64;
 inline constexpr float kLog2E = 1.44269504088896341f;
 
+/// A or B.
+template <bool kFirst, class A, class B>
+struct Either {
+  using Type = A;
+};
+template <class A, class B>
+struct Either<false, A, B> {
+  using Type = B;
+};
+template <bool kFirst, class A, class B>
+using Selected = typename Either<kFirst, A, B>::Type;
+
 /// The constants of an attention operator. kWindow 0 is none; kScaleBits are the bits of an F32.
 template <class T_, class Kv_, int kQHeads_, int kKvHeads_, int kHeadDim_, int kWindow_,
           u32 kScaleBits_>
@@ -109,6 +121,21 @@ OCTET_DEVICE void restoreNan(u32 (&y)[2], u32 codes) {
   for (int i = 0; i < 4; ++i)
     if (((codes >> (8 * i)) & 0x7fu) == 0x7fu)
       y[i % 2] |= 0x7fffu << (16 * (i / 2));
+}
+
+/// Four E4M3 codes as F16, exactly: y[0] has codes 0 and 1, y[1] codes 2 and 3.
+OCTET_DEVICE void widenToF16(u32 (&y)[2], u32 codes) {
+#if __CUDA_ARCH__ >= 890
+  y[0] = e4m3x2ToF16x2(static_cast<u16>(codes));
+  y[1] = e4m3x2ToF16x2(static_cast<u16>(codes >> 16));
+#else
+  u32 split[2], nan = 0;
+  splitE4m3<F16>(split, codes, nan);
+  if (hasNan(nan))
+    restoreNan(split, codes);
+  y[0] = __byte_perm(split[0], split[1], 0x5410);
+  y[1] = __byte_perm(split[0], split[1], 0x7632);
+#endif
 }
 
 /// The keys that row `row` of a sequence sees: [begin, end).

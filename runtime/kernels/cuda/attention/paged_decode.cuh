@@ -24,12 +24,16 @@
 //   partial   F32 [kMaxSequences][kv_heads][kMaxSplits][kRows][head_dim]
 //   softmax   F32 [the same but head_dim][2]    maximum (of scores times log2 e) and sum
 //
-// Constants  kMaxRows >= 1; kMaxSequences, kMaxSplits >= 1; kStages >= 2 pages under way in a warp.
+// Constants  kMaxRows >= 1; kMaxSequences, kMaxSplits >= 1; kStages >= 1 pages under way in a warp.
 // Threads    128; as many CTAs as fit, at most num_sequences * kItems.
 // Shared     kWarps * kStages * kStageBytes + kMaxSequences * 20 + 16 (kSharedBytes).
 // Ragged     keys that no row sees are zeros in shared memory, -inf as scores; so are the padding
 //            of head_dim (zeros) and queries beyond the last (zeros, not written).
-// Rounding   probabilities to T, the result to T once. Partial results are FP32.
+// Rounding   probabilities to T, the result to T once. Partial results are FP32. Codes meet BF16 as
+//            F16, which they are made of in one instruction: queries are multiplied by the power
+//            of two that brings their largest element to 2^14, rounded probabilities by 2^14. Both
+//            keep every bit but of elements below 2^-31 of the largest, which are less than what
+//            an FP32 sum drops.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +51,7 @@ struct PagedDecode {
   static constexpr int kMaxSplits = kMaxSplits_, kSplitPages = kSplitPages_, kStages = kStages_;
   static_assert(kMaxRows >= 1 && kMaxSequences >= 1, "there is a row and a sequence");
   static_assert(kMaxSplits >= 1 && kSplitPages >= 1, "there is a split and it has a page");
-  static_assert(kStages >= 2, "a page is copied while another is used");
+  static_assert(kStages >= 1, "a page is copied at a time, or more");
 
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;
   static constexpr int kWarpKeys = kPageTokens / kWarps;
@@ -59,6 +63,11 @@ struct PagedDecode {
   static constexpr int kTiles = divideUp(kRows, kQueries);
   /// Items of a sequence, at most.
   static constexpr int kItems = kMaxSplits * Shape::kKvHeads * kTiles;
+
+  /// Products are of F16 where the cache has codes.
+  using Factor = Selected<Shape::kScaled, F16, typename Shape::T>;
+  static constexpr bool kRaised = Shape::kScaled && kIsSame<typename Shape::T, Bf16>;
+  static constexpr float kRaise = kRaised ? 0x1p14f : 1.f; // of probabilities
 
   static constexpr int kPadded = alignUp(Shape::kHeadDim, Shape::kScaled ? 32 : 16);
   static constexpr int kPitch = pitchOf(kPadded * static_cast<int>(sizeof(typename Shape::Kv)));
@@ -217,20 +226,37 @@ OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *
     const i64 base = (id * kPageTokens + warp * Config::kWarpKeys) * Shape::kKeyStride +
                      l.head * Shape::kHeadDim;
     const int firstKey = l.page * kPageTokens + warp * Config::kWarpKeys;
+    constexpr int kCopies = divideUp(Config::kWarpKeys * kRowChunks, 32);
+    constexpr bool kWholeRows = Config::kPadded == Shape::kHeadDim && 32 % kRowChunks == 0;
+    if (kWholeRows && firstKey >= l.keysBegin && firstKey + Config::kWarpKeys <= l.keysEnd) {
+      // All addresses are one and a constant
+      const i64 from = base + lane / kRowChunks * Shape::kKeyStride + lane % kRowChunks * kElements;
+      const Kv *fromK = k + from, *fromV = v + from;
+      const u32 to = stage + lane / kRowChunks * Config::kPitch + lane % kRowChunks * Shape::kChunk;
 #pragma unroll
-    for (int i = 0; i < divideUp(Config::kWarpKeys * kRowChunks, 32); ++i) {
-      const int index = i * 32 + lane;
-      const int row = index / kRowChunks, chunk = index % kRowChunks;
-      if (Config::kWarpKeys * kRowChunks % 32 != 0 && row >= Config::kWarpKeys)
-        break;
-      const int key = firstKey + row;
-      const bool valid =
-          key >= l.keysBegin && key < l.keysEnd &&
-          (Config::kPadded == Shape::kHeadDim || chunk * kElements < Shape::kHeadDim);
-      const i64 from = valid ? base + row * Shape::kKeyStride + chunk * kElements : 0;
-      const u32 to = stage + row * Config::kPitch + chunk * Shape::kChunk;
-      cpAsync<Shape::kChunk>(to, k + from, valid ? Shape::kChunk : 0);
-      cpAsync<Shape::kChunk>(to + Config::kTileBytes, v + from, valid ? Shape::kChunk : 0);
+      for (int i = 0; i < kCopies; ++i) {
+        constexpr int kRowsEach = maxOf(1, 32 / kRowChunks);
+        cpAsync<Shape::kChunk>(to + i * kRowsEach * Config::kPitch,
+                               fromK + i * kRowsEach * Shape::kKeyStride, Shape::kChunk);
+        cpAsync<Shape::kChunk>(to + i * kRowsEach * Config::kPitch + Config::kTileBytes,
+                               fromV + i * kRowsEach * Shape::kKeyStride, Shape::kChunk);
+      }
+    } else {
+#pragma unroll 1
+      for (int i = 0; i < kCopies; ++i) {
+        const int index = i * 32 + lane;
+        const int row = index / kRowChunks, chunk = index % kRowChunks;
+        if (Config::kWarpKeys * kRowChunks % 32 != 0 && row >= Config::kWarpKeys)
+          break;
+        const int key = firstKey + row;
+        const bool valid =
+            key >= l.keysBegin && key < l.keysEnd &&
+            (Config::kPadded == Shape::kHeadDim || chunk * kElements < Shape::kHeadDim);
+        const i64 from = valid ? base + row * Shape::kKeyStride + chunk * kElements : 0;
+        const u32 to = stage + row * Config::kPitch + chunk * Shape::kChunk;
+        cpAsync<Shape::kChunk>(to, k + from, valid ? Shape::kChunk : 0);
+        cpAsync<Shape::kChunk>(to + Config::kTileBytes, v + from, valid ? Shape::kChunk : 0);
+      }
     }
     if (++l.page == l.endPage) {
       l.item += gridDim.x;
@@ -240,37 +266,71 @@ OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *
   cpAsyncCommit();
 }
 
+/// Of a query in q and y.
+template <class Shape>
+OCTET_DEVICE i64 outputOffset(const Sequence &s, int head, int query) {
+  return (static_cast<i64>(s.firstRow + query / Shape::kGroup) * Shape::kQHeads +
+          head * Shape::kGroup + query % Shape::kGroup) *
+         Shape::kHeadDim;
+}
+
 /// The queries of an item as right factors of K Q^T.
+/// \param scales  in: what scores are multiplied by; out: of the lane's columns of scores, which
+///                undoes how the queries were raised.
 template <class Config>
 OCTET_DEVICE void loadQueries(u32 (&b)[Config::kPadded / 16][Config::kNTiles][2],
-                              const DecodeItem &item, const typename Config::Shape::T *q) {
+                              float (&scales)[Config::kNTiles][2], const DecodeItem &item,
+                              const typename Config::Shape::T *q) {
   using Shape = typename Config::Shape;
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
   for (int n = 0; n < Config::kNTiles; ++n) {
     const int query = item.tile * Config::kQueries + 8 * n + g;
-    const int row = query / Shape::kGroup, head = query % Shape::kGroup;
-    const bool there = row < item.sequence.numRows;
-    const i64 at = (static_cast<i64>(item.sequence.firstRow + row) * Shape::kQHeads +
-                    item.head * Shape::kGroup + head) *
-                   Shape::kHeadDim;
+    const bool there = query / Shape::kGroup < item.sequence.numRows;
+    const typename Shape::T *from =
+        q + outputOffset<Shape>(item.sequence, item.head, there ? query : 0);
+    float peak = 0.f;
 #pragma unroll
     for (int s = 0; s < Config::kPadded / 16; ++s) {
       b[s][n][0] = b[s][n][1] = 0;
       if constexpr (Shape::kScaled) {
-        // In the order of splitE4m3: of four elements, 0 and 2, then 1 and 3.
+        // In the order of the codes in a word of four
         if (there && 16 * s + 4 * t < Shape::kHeadDim) {
-          const uint2 x = *reinterpret_cast<const uint2 *>(q + at + 16 * s + 4 * t);
-          b[s][n][0] = __byte_perm(x.x, x.y, 0x5410);
-          b[s][n][1] = __byte_perm(x.x, x.y, 0x7632);
+          const uint2 x = *reinterpret_cast<const uint2 *>(from + 16 * s + 4 * t);
+          b[s][n][0] = x.x;
+          b[s][n][1] = x.y;
         }
       } else {
-        const u32 *x = reinterpret_cast<const u32 *>(q + at + 16 * s + 2 * t);
+        const u32 *x = reinterpret_cast<const u32 *>(from + 16 * s + 2 * t);
         if (there)
           b[s][n][0] = x[0];
         if (there && 16 * s + 8 < Shape::kHeadDim)
           b[s][n][1] = x[4];
       }
+      if constexpr (Config::kRaised)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float2 x = unpackBf16(b[s][n][i]);
+          peak = fmaxf(peak, fmaxf(fabsf(x.x), fabsf(x.y)));
+        }
+    }
+    if constexpr (Config::kRaised) {
+      peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, 1));
+      peak = fmaxf(peak, __shfl_xor_sync(~0u, peak, 2));
+      // 2^14 over the peak's power of two; its inverse is a normal number too.
+      const int exponent = min(127 + 14 + 127 - static_cast<int>(bitsOf(peak) >> 23), 253);
+      const float raise = floatOf(static_cast<u32>(exponent) << 23);
+      const float lower = floatOf(static_cast<u32>(254 - exponent) << 23);
+#pragma unroll
+      for (int s = 0; s < Config::kPadded / 16; ++s)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+          const float2 x = unpackBf16(b[s][n][i]);
+          b[s][n][i] = packF16(x.x * raise, x.y * raise);
+        }
+#pragma unroll
+      for (int i = 0; i < 2; ++i)
+        scales[n][i] *= __shfl_sync(~0u, lower, 4 * (2 * t + i));
     }
   }
 }
@@ -305,7 +365,7 @@ template <class Config>
 OCTET_DEVICE void score(float (&scores)[Config::kNTiles][4],
                         const u32 (&q)[Config::kPadded / 16][Config::kNTiles][2], u32 keys) {
   using Shape = typename Config::Shape;
-  using T = typename Shape::T;
+  using T = typename Config::Factor;
   const int lane = threadIdx.x % 32;
   const u32 at = keys + lane % 16 * Config::kPitch + lane / 16 * 16;
   float other[Config::kNTiles][4]; // two chains of products are in flight
@@ -317,15 +377,11 @@ OCTET_DEVICE void score(float (&scores)[Config::kNTiles][4],
   if constexpr (Shape::kScaled) {
 #pragma unroll
     for (int s = 0; s < Config::kPadded / 32; ++s) {
-      u32 codes[4], wide[4][2], nan = 0;
+      u32 codes[4], wide[4][2];
       ldmatrix4(codes, at + 32 * s);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        splitE4m3<T>(wide[i], codes[i], nan);
-      if (hasNan(nan))
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          restoreNan(wide[i], codes[i]);
+        widenToF16(wide[i], codes[i]);
       const u32 a[4] = {wide[0][0], wide[1][0], wide[0][1], wide[1][1]};
       const u32 b[4] = {wide[2][0], wide[3][0], wide[2][1], wide[3][1]};
 #pragma unroll
@@ -354,7 +410,8 @@ OCTET_DEVICE void score(float (&scores)[Config::kNTiles][4],
 /// Scores to rounded probabilities, as right factors of V^T P^T; brings `state` to the new maximum.
 template <class Config>
 OCTET_DEVICE void softmax(u32 (&p)[Config::kNTiles][2], float (&scores)[Config::kNTiles][4],
-                          State<Config> &state, const DecodeItem &item, int firstKey, float scale) {
+                          State<Config> &state, const DecodeItem &item, int firstKey,
+                          const float (&scales)[Config::kNTiles][2]) {
   using Shape = typename Config::Shape;
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
   bool moved = false;
@@ -370,8 +427,8 @@ OCTET_DEVICE void softmax(u32 (&p)[Config::kNTiles][2], float (&scores)[Config::
       const int end = keysEnd<Shape>(item.sequence, row) - firstKey;
       const int begin = Shape::kWindow > 0 ? keysBegin<Shape>(item.sequence, row) - firstKey : 0;
       float &low = scores[n][i], &high = scores[n][2 + i];
-      low = g < end && g >= begin ? low * scale : minusInfinity();
-      high = g + 8 < end && g + 8 >= begin ? high * scale : minusInfinity();
+      low = g < end && g >= begin ? low * scales[n][i] : minusInfinity();
+      high = g + 8 < end && g + 8 >= begin ? high * scales[n][i] : minusInfinity();
       float now = fmaxf(low, high);
 #pragma unroll
       for (int step = 4; step < 32; step *= 2)
@@ -397,16 +454,21 @@ OCTET_DEVICE void softmax(u32 (&p)[Config::kNTiles][2], float (&scores)[Config::
 #pragma unroll
   for (int n = 0; n < Config::kNTiles; ++n)
 #pragma unroll
-    for (int half = 0; half < 2; ++half)
-      p[n][half] = transposeMatrix(
-          packPair<typename Shape::T>(scores[n][2 * half], scores[n][2 * half + 1]));
+    for (int half = 0; half < 2; ++half) {
+      u32 pair = packPair<typename Shape::T>(scores[n][2 * half], scores[n][2 * half + 1]);
+      if constexpr (Config::kRaised) {
+        const float2 rounded = unpackBf16(pair);
+        pair = packF16(rounded.x * Config::kRaise, rounded.y * Config::kRaise);
+      }
+      p[n][half] = transposeMatrix(pair);
+    }
 }
 
 /// Y^T += V^T P^T.
 template <class Config>
 OCTET_DEVICE void addValues(State<Config> &state, const u32 (&p)[Config::kNTiles][2], u32 values) {
   using Shape = typename Config::Shape;
-  using T = typename Shape::T;
+  using T = typename Config::Factor;
   const int lane = threadIdx.x % 32;
   if constexpr (Shape::kScaled) {
     const u32 at = values + lane % 16 * Config::kPitch + lane / 16 * 16;
@@ -414,15 +476,11 @@ OCTET_DEVICE void addValues(State<Config> &state, const u32 (&p)[Config::kNTiles
     for (int s = 0; s < Config::kPadded / 32; ++s) {
       // A 16-bit element is two neighbours of head_dim: the even ones become rows 0 to 7 of a
       // product, the odd ones rows 8 to 15.
-      u32 codes[4], wide[4][2], nan = 0;
+      u32 codes[4], wide[4][2];
       ldmatrix4Transposed(codes, at + 32 * s);
 #pragma unroll
       for (int i = 0; i < 4; ++i)
-        splitE4m3<T>(wide[i], codes[i], nan);
-      if (hasNan(nan))
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-          restoreNan(wide[i], codes[i]);
+        widenToF16(wide[i], __byte_perm(codes[i], 0, 0x3120));
       const u32 a[4] = {wide[0][0], wide[0][1], wide[1][0], wide[1][1]};
       const u32 b[4] = {wide[2][0], wide[2][1], wide[3][0], wide[3][1]};
 #pragma unroll
@@ -460,13 +518,6 @@ OCTET_DEVICE i64 slotOf(int sequence, int head, int split, int query) {
           split) *
              Config::kRows +
          query;
-}
-
-template <class Shape>
-OCTET_DEVICE i64 outputOffset(const Sequence &s, int head, int query) {
-  return (static_cast<i64>(s.firstRow + query / Shape::kGroup) * Shape::kQHeads +
-          head * Shape::kGroup + query % Shape::kGroup) *
-         Shape::kHeadDim;
 }
 
 /// Joins the warps of a CTA, in the place of the stage that each of them has just used, and writes
@@ -565,7 +616,8 @@ pagedDecode(const typename Config::Shape::T *q, const typename Config::Shape::Kv
 
   const decode::Workspace workspace = decode::workspaceAt<Config>(memory);
   const decode::Table rows{table, items, numSequences};
-  const float scale = scoreScale<Shape>(kScale), outScale = valueScale<Shape>(vScale);
+  const float scale = scoreScale<Shape>(kScale);
+  const float outScale = valueScale<Shape>(vScale) / Config::kRaise;
   const int warp = threadIdx.x / 32;
   const u32 ring = sharedAddress(stages + warp * Config::kWarpBytes);
 
@@ -579,7 +631,11 @@ pagedDecode(const typename Config::Shape::T *q, const typename Config::Shape::Kv
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const DecodeItem item = decode::findItem<Config>(rows, index);
     u32 factors[Config::kPadded / 16][Config::kNTiles][2];
-    decode::loadQueries<Config>(factors, item, q);
+    float scales[Config::kNTiles][2];
+#pragma unroll
+    for (int n = 0; n < Config::kNTiles; ++n)
+      scales[n][0] = scales[n][1] = scale;
+    decode::loadQueries<Config>(factors, scales, item, q);
     decode::State<Config> state;
     decode::clear(state);
     for (int page = item.page; page < item.endPage; ++page) {
@@ -590,7 +646,7 @@ pagedDecode(const typename Config::Shape::T *q, const typename Config::Shape::Kv
       u32 p[Config::kNTiles][2];
       decode::score<Config>(scores, factors, keys);
       decode::softmax<Config>(p, scores, state, item, page * kPageTokens + warp * Config::kWarpKeys,
-                              scale);
+                              scales);
       decode::addValues<Config>(state, p, keys + Config::kTileBytes);
       if (page + 1 == item.endPage)
         decode::finish<Config>(state, item, stages, offset, workspace, outScale, y);
@@ -674,7 +730,7 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
 #pragma unroll
   for (int w = 0; w < kWarps; ++w)
     all += sums[w];
-  const float factor = valueScale<Shape>(vScale) / all;
+  const float factor = valueScale<Shape>(vScale) / Config::kRaise / all;
   const int d = 2 * static_cast<int>(threadIdx.x);
   if (d < Shape::kHeadDim) {
     float2 total = {0.f, 0.f};
