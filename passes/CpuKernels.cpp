@@ -185,6 +185,20 @@ static const GemmKernel kGemmKernels[] = {
          return "it reads a plain input, this one is " + str(p.input);
        return "";
      }},
+    {Codes::Tiles, "cpu.fp4_gemm", "N7",
+     [](const Product &p) -> std::string {
+       if (!p.qWeight.isTiled() ||
+           !isa<Float4E2M1FNType>(p.qWeight.getElementType()))
+         return "it reads f4E2M1FN in layout tiled, this weight is " +
+                str(p.qWeight);
+       if (!p.qInput || p.qInput.getElementType() != p.qWeight.getElementType())
+         return "it needs an input in f4E2M1FN, this one is " + str(p.input);
+       if (p.qInput.getGranularity() != p.qWeight.getGranularity() ||
+           p.qInput.getScaleType() != p.qWeight.getScaleType())
+         return "its input has the weight's groups, these are " + str(p.input) +
+                " and " + str(p.qWeight);
+       return "";
+     }},
     {Codes::Tiles, "cpu.tiled_gemm", "B4",
      [](const Product &p) -> std::string {
        if (!p.qWeight.isTiled())

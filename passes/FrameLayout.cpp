@@ -44,6 +44,12 @@ std::optional<Size> octet::measure(Type type, int64_t rows) {
                               q::getElementBytes(data.getElementType())}));
   if (!codes)
     return std::nullopt;
+  // The scale above those of groups stands before them, at the end of a line
+  // that leaves them aligned (N7).
+  if (quantized.getGlobalTensorType())
+    codes = checkedAdd(*codes, kAlignment);
+  if (!codes)
+    return std::nullopt;
   RankedTensorType scale =
       quantized.withShape({rows, quantized.getK()}).getScaleTensorType();
   std::optional<int64_t> count = checkedProduct(scale.getShape());

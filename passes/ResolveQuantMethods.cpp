@@ -246,7 +246,7 @@ private:
   void report(const Decision &decision);
   void reportUnfollowed(model::SettingsAttr settings,
                         ArrayRef<Decision> decisions);
-  void rewrite(Decision &decision, bool makesTiles);
+  void rewrite(Decision &decision, bool makesTiles, bool runsOnCpu);
 };
 
 } // namespace
@@ -319,14 +319,14 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
   if (sharesWords(method->format)) {
     addExpertSides(source, method->format, facts);
     decision.sides.push_back({facts.experts, facts.n, facts.k});
-    const bool isNvfp4 = method->format.scale == ScaleFormat::E4M3;
-    if (contract->activation && (choices.target.isCpu() || !isNvfp4))
+    if (contract->activation && (method->format.code != CodeType::E2M1 ||
+                                 method->input.code != CodeType::E2M1))
       return refuse(inputError(
           facts.module,
           "is " + nameFormat(*method) + ", whose activations " +
-              choices.numerics.name + " quantises, which " +
-              (isNvfp4 ? "the CPU has no kernel for" : "is not built yet") +
-              "; --activation-quant off runs its weights",
+              choices.numerics.name +
+              " quantises, which is not built yet; --activation-quant off "
+              "runs its weights",
           "B4"));
   }
   if (decision.weights.size() == 1)
@@ -426,16 +426,20 @@ describeGguf(q::TensorType type) {
                                /*isStatic=*/false, /*ue8m0=*/false)};
 }
 
-/// NVFP4 on both sides (N7): weights as they are stored, and activations in
-/// groups of theirs below the stored scale.
-static q::ContractAttr toNvfp4Contract(q::TensorType stored) {
+/// FP4 on both sides (N7): activations in groups of the weight's, below a
+/// stored scale (NVFP4) or with a power of two each (MXFP4). \param tiled where
+/// the CPU multiplies; other kernels read weights as they are stored.
+static q::ContractAttr toFp4Contract(q::TensorType stored, bool tiled) {
+  q::TensorType type = tiled ? stored.getTiled() : stored;
+  const bool isMx = isa<Float8E8M0FNUType>(type.getScaleType());
   return q::ContractAttr::get(
-      stored.getContext(), stored.getGranularity(), stored.getScaleType(),
-      stored.getGranularity(), /*isStatic=*/true, /*ue8m0=*/false,
-      stored.getElementType(), FloatAttr(), stored.getLayout());
+      stored.getContext(), type.getGranularity(), type.getScaleType(),
+      type.getGranularity(), /*isStatic=*/!isMx, /*ue8m0=*/isMx,
+      type.getElementType(), FloatAttr(), type.getLayout());
 }
 
-void ResolveQuantMethodsPass::rewrite(Decision &decision, bool makesTiles) {
+void ResolveQuantMethodsPass::rewrite(Decision &decision, bool makesTiles,
+                                      bool runsOnCpu) {
   MLIRContext *context = &getContext();
   q::MethodAttr method = toAttr(decision.method, context);
   q::ContractAttr contract = toAttr(decision.contract, context);
@@ -462,7 +466,7 @@ void ResolveQuantMethodsPass::rewrite(Decision &decision, bool makesTiles) {
     decision.op->setAttr(
         "contract",
         decision.contract.activation
-            ? toNvfp4Contract(type)
+            ? toFp4Contract(type, runsOnCpu)
             : toWordContract(type, decision.contract.repacked || makesTiles));
     decision.weights[i].getResult().setType(type);
   }
@@ -528,7 +532,7 @@ void ResolveQuantMethodsPass::runOnOperation() {
   const bool makesTiles = choices->target.isCpu() || choices->numerics.isCpu();
   for (Decision &decision : decisions) {
     report(decision);
-    rewrite(decision, makesTiles);
+    rewrite(decision, makesTiles, choices->target.isCpu());
   }
   reportUnfollowed(settings, decisions);
   bool anyFp8 = llvm::any_of(decisions, [](const Decision &d) {

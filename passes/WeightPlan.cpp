@@ -306,6 +306,12 @@ WeightPlan octet::planWeight(model::WeightOp op, q::ContractAttr contract) {
   if (quantized && (quantized.isPacked() || quantized.isGguf())) {
     // An embedding reads rows as they are stored, and so do some kernels.
     plan.tile = contract && contract.getLayout() == q::Layout::Tiled;
+    // A product of both operands in FP4 has one scale above the groups.
+    plan.shareGlobal = contract && contract.quantizesActivation() &&
+                       quantized.getGlobal() != q::GlobalScale::None &&
+                       plan.parts.size() > 1;
+    if (plan.shareGlobal)
+      plan.type = quantized = quantized.withShards({});
     if (plan.tile)
       plan.type = quantized.getTiled();
     return plan;
@@ -424,6 +430,8 @@ static Value emitPart(OpBuilder &builder, Location loc, const WeightPlan &plan,
   auto type = dyn_cast<q::TensorType>(value.getType());
   if (type)
     q::CheckScalesOp::create(builder, loc, value);
+  if (plan.shareGlobal)
+    return value;
   if (plan.tile)
     return q::RepackOp::create(builder, loc, type.getTiled(), value);
   if (plan.convertScales) {
@@ -515,6 +523,14 @@ Value octet::emitWeight(OpBuilder &builder, Location loc,
   if (plan.useLargestScale && plan.quantize)
     return emitQuantized(builder, loc, plan, values);
   Value whole = emitConcat(builder, loc, values);
+  if (plan.shareGlobal) {
+    auto shards = cast<q::TensorType>(whole.getType());
+    whole =
+        q::ShareGlobalOp::create(builder, loc, shards.withShards({}), whole);
+    if (plan.tile)
+      whole = q::RepackOp::create(builder, loc, plan.type, whole);
+    return whole;
+  }
   if (plan.useLargestScale)
     return q::RequantizeOp::create(builder, loc, plan.type, whole);
   if (plan.expandScales)

@@ -54,6 +54,7 @@ struct WeightPlan {
   bool expandScales = false;    ///< W7
   bool useLargestScale = false; ///< W8; W10 with one scale for all shards
   bool tile = false;            ///< B4, C10: in the order of its kernel
+  bool shareGlobal = false;     ///< W9: one scale above the groups of all shards
   mlir::Type type;              ///< of the slot
 };
 

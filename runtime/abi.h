@@ -51,6 +51,8 @@ enum octet_dtype {
   /* Weights only: codes of 4 or 8 bits in tiles of 64 rows with their scales
      (runtime/cpu/TileLayout.h); octet_groups says what they mean. */
   OCTET_TILES = 13,
+  /* Activations only: two codes a byte, the low nibble first (N7). */
+  OCTET_E2M1 = 14,
 };
 
 /* What 4- and 8-bit codes in groups along K mean:
@@ -98,6 +100,9 @@ enum octet_scale_mode {
   OCTET_SCALE_CHANNEL = 2, /* weight: [rows]; activation: one a token, [M] */
   OCTET_SCALE_BLOCK = 3,   /* weight: [cdiv(rows, block_n), cdiv(K, block_k)];
                               activation: [M, cdiv(K, block_k)] */
+  OCTET_SCALE_GROUP = 4,   /* activation in E2M1: [M, K / groups.size] of
+                              groups.scale_type. The F32 above those of E4M3
+                              stands in the 4 bytes before them (N7) */
 };
 
 /* One shard of a weight, and where it came from. */
@@ -392,6 +397,16 @@ typedef struct octet_runtime {
      puts groups.size columns into each group. */
   int32_t (*check_groups)(octet_ctx *ctx, const octet_tensor_desc *desc,
                           const octet_grouped *in);
+  /* W9: one scale above the groups of `count` shards, the largest of `globals`
+     (the smallest, if they divide), and the E4M3 group scales of one of them,
+     `in`, below it. */
+  int32_t (*share_global)(octet_ctx *ctx, const octet_tensor_desc *desc,
+                          const octet_grouped *in, int64_t count,
+                          const octet_weight *const *globals,
+                          octet_weight *out_scales, octet_weight *out_global);
+  /* 1 / x of one F32: a stored scale that divides, as a factor. */
+  int32_t (*reciprocal)(octet_ctx *ctx, const octet_weight *in,
+                        octet_weight *out);
   /* The same numbers in tiles (B4, C10); `in` has been checked. */
   int32_t (*tile_weight)(octet_ctx *ctx, const octet_tensor_desc *desc,
                          const octet_grouped *in, octet_weight *out);

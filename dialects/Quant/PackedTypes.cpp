@@ -217,10 +217,11 @@ q::TensorType octet::q::getActivationType(ContractAttr contract,
   MLIRContext *context = contract.getContext();
   Type codes = contract.getActivationStorage();
   if (isFp4(codes))
-    return q::TensorType::get(context, shape, codes, contract.getActivation(),
-                              contract.getScale(), {}, Offset::None,
-                              Layout::Packed, GlobalScale::Multiplies,
-                              /*actOrder=*/false);
+    return q::TensorType::get(
+        context, shape, codes, contract.getActivation(), contract.getScale(),
+        {}, Offset::None, Layout::Packed,
+        contract.getIsStatic() ? GlobalScale::Multiplies : GlobalScale::None,
+        /*actOrder=*/false);
   Layout layout = contract.getActivationLayout();
   // Bulk copies do not move such rows: the generic kernel reads them, and their
   // scales row by row (B2).

@@ -351,25 +351,25 @@ verifyContractFormat(function_ref<InFlightDiagnostic()> emitError, Type scale,
   return success();
 }
 
-/// NVFP4, whose activations are quantised in the weight's groups, below a
-/// stored scale (N7).
-static bool isNvfp4(GranularityAttr weight, Type scale, Type codes) {
-  return weight.isGroup() && isa<Float8E4M3FNType>(scale) &&
-         isa_and_nonnull<Float4E2M1FNType>(codes);
-}
-
-/// Codes that share words (B4).
+/// Codes that share words (B4). Of them only NVFP4 and MXFP4 go with
+/// activations that are quantised, in the weight's groups: below a stored
+/// scale, or with a power of two each (N7).
 static LogicalResult
 verifyWordContract(function_ref<InFlightDiagnostic()> emitError,
                    GranularityAttr weight, Type scale,
-                   GranularityAttr activation, bool isStatic, Type codes,
-                   Layout layout) {
-  if (activation && isNvfp4(weight, scale, codes) && layout == Layout::Packed) {
-    if (activation == weight && isStatic)
+                   GranularityAttr activation, bool isStatic, bool ue8m0,
+                   Type codes, Layout layout) {
+  if (activation && weight.isGroup() &&
+      isa_and_nonnull<Float4E2M1FNType>(codes) &&
+      (layout == Layout::Packed || layout == Layout::Tiled)) {
+    bool isMx = isa<Float8E8M0FNUType>(scale);
+    if (activation == weight && isStatic == !isMx && ue8m0 == isMx)
       return success();
-    return emitError() << "an activation beside NVFP4 is group<"
+    return emitError() << "an activation beside "
+                       << (isMx ? "MXFP4 is group<" : "NVFP4 is group<")
                        << weight.getBlockK()
-                       << "> static, groups below a stored scale [N7]";
+                       << (isMx ? "> ue8m0, a power of two a group [N7]"
+                                : "> static, groups below a stored scale [N7]");
   }
   if (activation)
     return emitError() << "layout " << stringifyLayout(layout)
@@ -408,7 +408,7 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (failed(verifyScaleType(emitError, scale)) ||
       failed(sharesWords(layout)
                  ? verifyWordContract(emitError, weight, scale, activation,
-                                      isStatic, codes, layout)
+                                      isStatic, ue8m0, codes, layout)
                  : verifyContractFormat(emitError, scale, weight, activation,
                                         isStatic, ue8m0, codes, bound)) ||
       failed(verifyActivationLayout(emitError, activation, ue8m0,
@@ -421,9 +421,9 @@ LogicalResult ContractAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return success();
   }
   if (sharesWords(layout)) {
-    if (ue8m0 || bound)
-      return emitError() << "NVFP4's groups have f8E4M3FN scales, ue8m0 and "
-                            "bound are of FP8 [N7]";
+    if (bound)
+      return emitError() << "groups of f4E2M1FN follow all values, a bound is "
+                            "of FP8 [N7]";
     return success();
   }
   if (activation.getKind() == GranularityKind::PerChannel)

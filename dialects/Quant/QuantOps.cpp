@@ -108,13 +108,26 @@ static LogicalResult verifyNvfp4(QuantizeOp op, q::TensorType type) {
   return success();
 }
 
+/// MXFP4: each group has a power of two (N4, N7).
+static LogicalResult verifyMxfp4(QuantizeOp op, q::TensorType type) {
+  if (type.isTiled() || op.getScale() || op.getBoundAttr() || !op.getUe8m0() ||
+      !type.getShards().empty())
+    return op.emitOpError() << "result is " << type
+                            << ", an activation in MXFP4 is group<32>, "
+                               "f8E8M0FNU, layout = packed, with ue8m0 and no "
+                               "stored scale [N7]";
+  return success();
+}
+
 LogicalResult QuantizeOp::verify() {
   q::TensorType type = getResult().getType();
   if (failed(verifyPlainSide(
           *this, "input", cast<RankedTensorType>(getInput().getType()), type)))
     return failure();
   if (isa<Float4E2M1FNType>(type.getElementType()))
-    return verifyNvfp4(*this, type);
+    return isa<Float8E8M0FNUType>(type.getScaleType())
+               ? verifyMxfp4(*this, type)
+               : verifyNvfp4(*this, type);
   if (!isa<Float8E4M3FNType>(type.getElementType()) &&
       !type.getElementType().isInteger(8))
     return emitOpError() << "rounds to " << type.getElementType()

@@ -217,6 +217,8 @@ int32_t octet::host::abiType(Type element) {
     return OCTET_E5M2FNUZ;
   if (isa<Float8E8M0FNUType>(element))
     return OCTET_E8M0;
+  if (isa<Float4E2M1FNType>(element))
+    return OCTET_E2M1;
   if (element.isInteger(8)) // also bytes that hold two codes
     return OCTET_I8;
   assert(element.isInteger(32) && "no octet_dtype");
@@ -246,7 +248,7 @@ int32_t octet::host::abiScaleMode(q::GranularityAttr granularity) {
     return OCTET_SCALE_CHANNEL;
   case q::GranularityKind::Block:
     return OCTET_SCALE_BLOCK;
-  case q::GranularityKind::Group: // inside of the blocks
+  case q::GranularityKind::Group: // of weights in the blocks
     return OCTET_SCALE_NONE;
   }
   llvm_unreachable("all granularities are above");

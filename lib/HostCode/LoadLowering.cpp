@@ -143,7 +143,8 @@ private:
   void lowerRopeTable(model::RopeTableOp table);
   void lowerKvScales(q::KvScalesOp op);
 
-  /// A matrix whose codes share words: one of a module, or one shard of several.
+  /// A matrix whose codes share words: one of a module, or one shard of
+  /// several.
   struct Shard {
     q::TensorType type;
     StringRef path;
@@ -378,8 +379,8 @@ SmallVector<LoadLowering::Shard> LoadLowering::shardsOf(Value value) {
 void LoadLowering::callGrouped(Operation *op, int64_t field, const Shard &shard,
                                ArrayRef<Value> more) {
   static_assert(sizeof(octet_grouped) == 5 * sizeof(void *));
-  Value desc = host.addressOf(
-      b, addTensorDesc(shard.path, shard.type, shard.type));
+  Value desc =
+      host.addressOf(b, addTensorDesc(shard.path, shard.type, shard.type));
   SmallVector<Value> arguments = {desc, makeArray(shard.tensors)};
   llvm::append_range(arguments, more);
   callChecked(op, field, arguments);

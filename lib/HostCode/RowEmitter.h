@@ -114,6 +114,8 @@ private:
                           llvm::ArrayRef<mlir::Value> kept);
   void printReduce(kernel::ReduceOp reduce);
   void printQuantize(q::QuantizeOp quantize);
+  void printFp4(q::QuantizeOp quantize);
+  void storeOnce(mlir::Value scale, mlir::Value pointer);
   void writeCodes(q::QuantizeOp quantize, mlir::Value scale, Position start,
                   int64_t width, llvm::ArrayRef<mlir::Value> kept);
 

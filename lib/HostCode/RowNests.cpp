@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "octet/Numerics/Fp4.h"
 #include "octet/Support/Checked.h"
 
 using namespace mlir;
@@ -240,25 +241,79 @@ void RowEmitter::writeCodes(q::QuantizeOp quantize, Value scale, Position start,
   });
 }
 
+/// A static scale is one value for all rows: the first row writes it (P3).
+void RowEmitter::storeOnce(Value scale, Value pointer) {
+  Value first = arith::CmpIOp::create(b, arith::CmpIPredicate::eq, row, i64(0));
+  auto branch = scf::IfOp::create(b, first, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(&branch.getThenRegion().front());
+  t.store(scale, pointer, b.getF32Type());
+}
+
+/// Groups of E2M1 (N7): below a stored scale of the tensor (NVFP4), which
+/// stands in the 4 bytes before the groups', or with a power of two each
+/// (MXFP4).
+void RowEmitter::printFp4(q::QuantizeOp quantize) {
+  Value input = quantize.getInput();
+  int64_t width = RowPlan::widthOf(input), group = RowPlan::groupOf(quantize);
+  SmallVector<Value> kept = prepare(input);
+  ArrayRef<Codes> places = codeDestinations[quantize.getResult()];
+  Type i8 = b.getI8Type();
+  Value above;
+  if (quantize.getScale()) {
+    above = scalarOf(quantize.getScale());
+    for (Codes place : places)
+      storeOnce(above, t.address(place.scales, i64(-4), i8));
+  }
+  Value firstScale = arith::MulIOp::create(b, row, i64(width / group));
+  DenseSet<Value> before = written;
+  forGroups(width, group, [&](Value index, Position start, int64_t length) {
+    written = before;
+    Value amax = reduceRange(input, start, length, /*isMax=*/true,
+                             /*magnitude=*/true, kept);
+    Value code, scale;
+    if (above) {
+      Value sixth = arith::DivFOp::create(b, amax, t.constant(kE2M1Max, 1));
+      code = t.encodeE4M3(arith::DivFOp::create(b, sixth, above));
+      scale = arith::MulFOp::create(b, t.decodeE4M3(code), above);
+    } else {
+      std::tie(code, scale) = t.dynamicScaleE2M1(amax);
+    }
+    for (Codes place : places)
+      t.storeCodes(code,
+                   t.address(place.scales,
+                             arith::AddIOp::create(b, firstScale, index), i8));
+    finish(kept);
+    // Below a scale of zero all codes are zero.
+    Value isZero = arith::CmpFOp::create(b, arith::CmpFPredicate::OEQ, scale,
+                                         t.constant(0, 1));
+    forChunks(start, length, [&](Position p, int64_t lanes) {
+      Value quotient = arith::DivFOp::create(b, valueAt(input, p, lanes),
+                                             t.splat(scale, lanes));
+      quotient =
+          arith::SelectOp::create(b, isZero, t.constant(0, lanes), quotient);
+      Value bytes = t.packNibbles(t.encodeE2M1(quotient));
+      Value at = arith::ShRUIOp::create(b, indexOf(p), i64(1));
+      for (Codes place : places)
+        t.storeCodes(bytes, t.address(place.codes, at, i8));
+    });
+  });
+  finish(kept);
+}
+
 void RowEmitter::printQuantize(q::QuantizeOp quantize) {
+  if (isa<Float4E2M1FNType>(quantize.getType().getElementType()))
+    return printFp4(quantize);
   Value input = quantize.getInput();
   int64_t width = RowPlan::widthOf(input);
   SmallVector<Value> kept = prepare(input);
   ArrayRef<Codes> places = codeDestinations[quantize.getResult()];
 
   if (quantize.getScale()) {
-    // A static scale is one value for all rows: the first row writes it (P3).
     Value scale = scalarOf(quantize.getScale());
-    for (Codes place : places) {
-      if (!place.scales)
-        continue;
-      Value first =
-          arith::CmpIOp::create(b, arith::CmpIPredicate::eq, row, i64(0));
-      auto branch = scf::IfOp::create(b, first, /*withElseRegion=*/false);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(&branch.getThenRegion().front());
-      t.store(scale, place.scales, b.getF32Type());
-    }
+    for (Codes place : places)
+      if (place.scales)
+        storeOnce(scale, place.scales);
     writeCodes(quantize, scale, {}, width, kept);
     return finish(kept);
   }

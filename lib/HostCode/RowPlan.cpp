@@ -42,13 +42,17 @@ int64_t RowPlan::groupOf(q::QuantizeOp quantize) {
 static LogicalResult checkQuantize(kernel::RowwiseOp op,
                                    q::QuantizeOp quantize) {
   q::TensorType type = quantize.getType();
+  bool isFp4 = isa<Float4E2M1FNType>(type.getElementType());
+  if (isFp4 && type.getK() % RowPlan::groupOf(quantize) != 0)
+    return op.emitError() << op.getLabel() << ": q.quantize to " << type
+                          << "; row code packs whole groups of E2M1 [N7]";
   bool isCode = isa<Float8E4M3FNType>(type.getElementType()) ||
                 type.getElementType().isSignlessInteger(8);
-  if (!isCode || !type.getScaleType().isF32() ||
-      type.getLayout() != q::Layout::Plain)
+  if (!isFp4 && (!isCode || !type.getScaleType().isF32() ||
+                 type.getLayout() != q::Layout::Plain))
     return op.emitError() << op.getLabel() << ": q.quantize to " << type
                           << "; row code rounds to f8E4M3FN or i8 with f32 "
-                             "scales, row by row [N1]";
+                             "scales, row by row, or to f4E2M1FN [N1]";
   q::GranularityKind kind = type.getGranularity().getKind();
   if (!quantize.getScale() && kind == q::GranularityKind::PerTensor)
     return op.emitError() << op.getLabel()

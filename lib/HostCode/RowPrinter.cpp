@@ -42,7 +42,7 @@ static int64_t rowBytes(Type type) {
   if (auto quantized = dyn_cast<q::TensorType>(type))
     return quantized.isGguf()
                ? quantized.withShape({1, quantized.getK()}).getBytes()
-               : quantized.getK();
+               : quantized.getDataTensorType().getShape().back();
   auto tensor = cast<RankedTensorType>(type);
   int64_t width = tensor.getRank() == 0 ? 1 : tensor.getShape().back();
   return width * q::getElementBytes(tensor.getElementType());
@@ -79,8 +79,9 @@ void RowEmitter::openCall(Value argument) {
 void RowEmitter::addDestination(Value yielded, Type type, Value pointer,
                                 Value scales, Value row) {
   if (auto quantized = dyn_cast<q::TensorType>(type)) {
-    Value offset = arith::MulIOp::create(b, row, i64(quantized.getK()));
-    Codes codes{t.address(pointer, offset, quantized.getElementType()), scales};
+    // All codes are bytes, or share one.
+    Value offset = arith::MulIOp::create(b, row, i64(rowBytes(quantized)));
+    Codes codes{t.address(pointer, offset, b.getI8Type()), scales};
     codeDestinations[yielded].push_back(codes);
     return;
   }

@@ -32,7 +32,8 @@ struct RowFrame {
   /// Of a quantised destination, else -1. Of m rows that a kernel writes, the
   /// scale of row r and group g stands where the layout of its type says: at
   /// [r * groups + g]; in column_major_scales at [g * p + r], p being m rounded
-  /// up to 4; in ue8m0_packed in byte g % 4 of the word [g / 4 * p + r] (B1, P3).
+  /// up to 4; in ue8m0_packed in byte g % 4 of the word [g / 4 * p + r] (B1,
+  /// P3).
   llvm::SmallVector<int64_t> scales;
   int64_t cacheK = -1, cacheV = -1, slots = -1;
   int64_t size = 0; ///< in pointers

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "octet/Numerics/Fp4.h"
 #include "octet/Numerics/Numerics.h"
 #include "octet/Numerics/Requantize.h"
 #include <bit>
@@ -261,6 +262,60 @@ Value RowTypes::encodeE4M3(Value floats) {
   code = arith::OrIOp::create(b, code,
                               bitAnd(shiftRight(bits, constants(24)), 0x80));
   return arith::TruncIOp::create(b, type(b.getI8Type(), lanes), code);
+}
+
+Value RowTypes::encodeE2M1(Value floats) {
+  // One step at the middle of each pair of neighbours; of a tie the even code.
+  static constexpr float kMiddles[] = {0.25f, 0.75f, 1.25f, 1.75f,
+                                       2.5f,  3.5f,  5.0f};
+  int64_t lanes = lanesOf(floats);
+  Type i32 = type(b.getI32Type(), lanes);
+  Value magnitude = floatsOf(arith::AndIOp::create(
+      b, bitsOf(floats), constantBits(0x7FFFFFFFu, lanes)));
+  Value code = constantBits(0, lanes);
+  for (auto [i, middle] : llvm::enumerate(kMiddles)) {
+    auto pred =
+        i % 2 == 0 ? arith::CmpFPredicate::OGT : arith::CmpFPredicate::OGE;
+    Value above =
+        arith::CmpFOp::create(b, pred, magnitude, constant(middle, lanes));
+    code =
+        arith::AddIOp::create(b, code, arith::ExtUIOp::create(b, i32, above));
+  }
+  Value sign = arith::AndIOp::create(
+      b, arith::ShRUIOp::create(b, bitsOf(floats), constantBits(28, lanes)),
+      constantBits(8, lanes));
+  Value isNan =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, floats, floats);
+  sign = arith::SelectOp::create(b, isNan, constantBits(0, lanes), sign);
+  return arith::TruncIOp::create(b, type(b.getI8Type(), lanes),
+                                 arith::OrIOp::create(b, code, sign));
+}
+
+Value RowTypes::packNibbles(Value codes) {
+  assert(lanesOf(codes) == kLanes && "a whole vector");
+  SmallVector<int64_t> even, odd;
+  for (int64_t i = 0; i < kLanes; i += 2) {
+    even.push_back(i);
+    odd.push_back(i + 1);
+  }
+  Type bytes = type(b.getI8Type(), kLanes / 2);
+  Value four = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(cast<ShapedType>(bytes),
+                                Attribute(b.getI8IntegerAttr(4))));
+  Value low = vector::ShuffleOp::create(b, codes, codes, even);
+  Value high = vector::ShuffleOp::create(b, codes, codes, odd);
+  return arith::OrIOp::create(b, low, arith::ShLIOp::create(b, high, four));
+}
+
+std::pair<Value, Value> RowTypes::dynamicScaleE2M1(Value amax) {
+  Value floored = arith::MaxNumFOp::create(b, amax, constant(kMinAmax, 1));
+  Value least = arith::DivFOp::create(b, floored, constant(kE2M1Max, 1));
+  Value exponent = arith::ShRUIOp::create(
+      b, arith::AddIOp::create(b, bitsOf(least), constantBits(0x7FFFFFu, 1)),
+      constantBits(23, 1));
+  Value scale =
+      floatsOf(arith::ShLIOp::create(b, exponent, constantBits(23, 1)));
+  return {arith::TruncIOp::create(b, b.getI8Type(), exponent), scale};
 }
 
 Value RowTypes::encodeInt8(Value floats) {

@@ -64,6 +64,14 @@ public:
   /// E4M3FN codes (i8) of values: clamp to +-448, nearest even, subnormals;
   /// NaN stays NaN (N2).
   mlir::Value encodeE4M3(mlir::Value floats);
+  /// E2M1 codes (i8, 0 to 15) of values: nearest, ties to the even code,
+  /// saturating; NaN gives 0 (N7).
+  mlir::Value encodeE2M1(mlir::Value floats);
+  /// Codes of kLanes elements two a byte, the low nibble first.
+  mlir::Value packNibbles(mlir::Value codes);
+  /// 2^ceil(log2(max(amax, 1e-10) / 6)): its exponent as a byte, and its value
+  /// (N4, N7).
+  std::pair<mlir::Value, mlir::Value> dynamicScaleE2M1(mlir::Value amax);
   /// max(amax, 1e-10) / 448 (N3), or the power of two not below it (N4).
   /// \param bound  of amax, or nothing.
   mlir::Value dynamicScale(mlir::Value amax, bool ue8m0,
@@ -84,9 +92,9 @@ public:
   /// new lanes.
   mlir::Value padTail(mlir::Value tail, bool isMax);
 
-private:
   mlir::Value decodeE4M3(mlir::Value codes);
 
+private:
   mlir::ImplicitLocOpBuilder &b;
 };
 

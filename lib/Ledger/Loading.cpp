@@ -103,6 +103,16 @@ static std::optional<LedgerRewrite> describeStep(Operation *op) {
       .Case([&](q::MergeScalesOp op) {
         return makeExact("B6", "equal scales joined: " + types(op));
       })
+      .Case([&](q::ShareGlobalOp op) {
+        q::TensorType type = op.getInput().getType();
+        auto step =
+            makeExact("W9", "one scale above the groups of " +
+                                std::to_string(type.getShards().size()) +
+                                " shards; group scales below another "
+                                "are rounded again");
+        step->error = describeRounding(type.getScaleType());
+        return step;
+      })
       .Case([&](q::RepackOp op) {
         return makeExact("B4", "in the kernel's order");
       })

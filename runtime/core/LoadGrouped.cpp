@@ -6,11 +6,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// octet_runtime's check_groups and tile_weight: finds the tensors, owns the
-// tiles, and names the tensor that holds a bad value.
+// octet_runtime's check_groups, share_global and tile_weight: finds the
+// tensors, owns the tiles, and names the tensor that holds a bad value.
 //
 //===----------------------------------------------------------------------===//
 
+#include "octet/Numerics/Fp4.h"
 #include "runtime/core/LoadServices.h"
 #include "runtime/core/RandomWeights.h"
 #include "runtime/cpu/Grouped.h"
@@ -78,6 +79,42 @@ int32_t rt::checkGroupsOf(octet_ctx *ctx, const octet_tensor_desc *desc,
   else
     where = "it";
   return badValue(c, desc, tensor, where + " is " + value, bad.rule, why);
+}
+
+int32_t rt::shareGlobalOf(octet_ctx *ctx, const octet_tensor_desc *desc,
+                          const octet_grouped *in, int64_t count,
+                          const octet_weight *const *globals,
+                          octet_weight *outScales, octet_weight *outGlobal) {
+  Context &c = Context::from(ctx);
+  const GroupedMatrix m = groupedOf(*desc, *in);
+  const bool divides = m.groups.global == OCTET_GLOBAL_DIVIDES;
+  float shared = *m.global;
+  for (int64_t i = 0; i < count; ++i) {
+    const float other = *static_cast<const float *>(dataOf(globals[i]));
+    shared = divides ? std::min(shared, other) : std::max(shared, other);
+  }
+  if (shared == *m.global) {
+    *outScales = *in->scales;
+    *outGlobal = *in->global;
+    return 0;
+  }
+  const int64_t numScales = m.rows * m.numGroups();
+  auto *scales = static_cast<uint8_t *>(c.allocate(numScales));
+  auto *global = static_cast<float *>(c.allocate(int64_t(sizeof(float))));
+  if (!scales || !global)
+    return 1;
+  *global = shared;
+  // One that divides is the factor's reciprocal.
+  const float own = divides ? shared : *m.global;
+  const float below = divides ? *m.global : shared;
+  const auto *stored = static_cast<const uint8_t *>(m.scales);
+  c.pool->parallelFor(numScales, 4096, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      scales[i] = rescaleGroup(stored[i], own, below);
+  });
+  *outScales = octet_weight{1, {{scales, nullptr, m.rows, -1, -1}}};
+  *outGlobal = octet_weight{1, {{global, nullptr, 1, -1, -1}}};
+  return 0;
 }
 
 int32_t rt::tileWeightOf(octet_ctx *ctx, const octet_tensor_desc *desc,

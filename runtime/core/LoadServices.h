@@ -33,9 +33,13 @@ int32_t requantizeWeight(octet_ctx *ctx, const octet_tensor_desc *from,
 int32_t mergeScalesOf(octet_ctx *ctx, const octet_tensor_desc *from,
                       const octet_tensor_desc *to, const octet_weight *in,
                       octet_weight *out);
-// octet_runtime::check_groups and tile_weight.
+// octet_runtime::check_groups, share_global and tile_weight.
 int32_t checkGroupsOf(octet_ctx *ctx, const octet_tensor_desc *desc,
                       const octet_grouped *in);
+int32_t shareGlobalOf(octet_ctx *ctx, const octet_tensor_desc *desc,
+                      const octet_grouped *in, int64_t count,
+                      const octet_weight *const *globals,
+                      octet_weight *outScales, octet_weight *outGlobal);
 int32_t tileWeightOf(octet_ctx *ctx, const octet_tensor_desc *desc,
                      const octet_grouped *in, octet_weight *out);
 

@@ -19,6 +19,7 @@
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
 #include "runtime/core/Context.h"
+#include "runtime/core/Fp4Gemm.h"
 #include "runtime/core/KvCache.h"
 #include "runtime/core/LoadServices.h"
 #include "runtime/core/RandomWeights.h"
@@ -45,6 +46,8 @@ static void gemm(octet_ctx *ctx, const octet_gemm_desc *desc, int64_t m,
                  const void *x, const float *xScale, const octet_weight *w,
                  const octet_weight *bias, void *y) {
   Context &c = Context::from(ctx);
+  if (desc->x_type == OCTET_E2M1)
+    return gemmOfFp4(c, *desc, m, x, xScale, *w, bias, y);
   kernelTable(c.level).gemm(*c.pool, *desc, m, x, xScale, *w, bias, y);
 }
 
@@ -384,6 +387,18 @@ static int32_t concat(octet_ctx *ctx, int64_t count,
   return 0;
 }
 
+static int32_t reciprocal(octet_ctx *ctx, const octet_weight *in,
+                          octet_weight *out) {
+  auto *data =
+      static_cast<float *>(Context::from(ctx).allocate(int64_t(sizeof(float))));
+  if (!data)
+    return 1;
+  *data = 1.0f / *static_cast<const float *>(in->parts[0].data);
+  *out = *in; // its row of the table, for messages
+  out->parts[0].data = data;
+  return 0;
+}
+
 /// One F32 value as a weight.
 static int32_t constant(octet_ctx *ctx, float value, octet_weight *out) {
   auto *data =
@@ -496,6 +511,8 @@ const octet_runtime *rt::cpuServices() {
       .constant = constant,
       .rope_table = makeRopeTable,
       .check_groups = checkGroupsOf,
+      .share_global = shareGlobalOf,
+      .reciprocal = reciprocal,
       .tile_weight = tileWeightOf,
       // Of CUDA programs.
       .upload = nullptr,

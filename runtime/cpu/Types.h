@@ -56,6 +56,8 @@ constexpr int64_t elementBytes(int32_t type) {
 
 /// Bytes of a row of `cols` elements; kBlockElements divides `cols` of blocks.
 constexpr int64_t rowBytes(int32_t type, int64_t cols) {
+  if (type == OCTET_E2M1)
+    return (cols + 1) / 2;
   const int64_t block = blockBytes(type);
   return block ? cols / kBlockElements * block : cols * elementBytes(type);
 }

@@ -28,9 +28,11 @@ FORMATS = {
     "packed-4-channel": Format("rows", 4, -1, "none", False, "F32"),
     "packed-8": Format("rows", 8, 32, "none", False, "BF16"),
     "mxfp4-quark": Format("mx", 4, 32, "none", False, "U8"),
+    "mxfp4-quark-w4a4": Format("mx", 4, 32, "none", False, "U8"),
     "nvfp4": Format("nv", 4, 16, "none", False, "F8_E4M3"),
     "nvfp4-weight-only": Format("nv", 4, 16, "none", False, "F8_E4M3"),
     "nvfp4-ct": Format("nv", 4, 16, "none", False, "F8_E4M3"),
+    "nvfp4-ct-w4a4": Format("nv", 4, 16, "none", False, "F8_E4M3"),
 }
 AWQ_ORDER = [0, 2, 4, 6, 1, 3, 5, 7]
 
@@ -57,11 +59,14 @@ def quantization_config(o, ignored):
                 "group_size": form.group, "data_type": "int",
                 "packing_format": "auto_round:auto_" + form.layout,
                 "extra_config": {p: {"bits": 16} for p in ignored}}
-    if name == "mxfp4-quark":
+    if name.startswith("mxfp4-quark"):
+        weight = {"dtype": "fp4", "qscheme": "per_group", "group_size": 32,
+                  "is_dynamic": False}
+        inputs = None
+        if name == "mxfp4-quark-w4a4":
+            inputs = {**weight, "is_dynamic": True}
         return {"quant_method": "quark", "global_quant_config": {
-            "weight": {"dtype": "fp4", "qscheme": "per_group",
-                       "group_size": 32, "is_dynamic": False},
-            "input_tensors": None, "output_tensors": None},
+            "weight": weight, "input_tensors": inputs, "output_tensors": None},
             "layer_quant_config": {}, "layer_type_quant_config": {},
             "exclude": ignored}
     if name in ("nvfp4", "nvfp4-weight-only"):
@@ -75,6 +80,10 @@ def quantization_config(o, ignored):
     if form.layout == "nv":
         weights |= {"type": "float", "strategy": "tensor_group"}
         kind = "nvfp4-pack-quantized"
+        if name == "nvfp4-ct-w4a4":
+            inputs = {"num_bits": 4, "type": "float", "symmetric": True,
+                      "dynamic": "local", "strategy": "tensor_group",
+                      "group_size": form.group}
     elif form.group == -1:
         weights |= {"strategy": "channel", "group_size": None}
     weights["symmetric"] = form.zeros == "none"
@@ -170,7 +179,8 @@ def add_fp4(maker, path, form, rows, columns, size):
     rng = maker.rng
     groups = columns // form.group
     base = size / 2.6  # the deviation of uniform E2M1 codes
-    is_mx, divides = form.layout == "mx", maker.o.format == "nvfp4-ct"
+    is_mx = form.layout == "mx"
+    divides = maker.o.format.startswith("nvfp4-ct")
     codes = rng.randbytes(rows * columns // 2)
     maker.add(path + (".weight_packed" if divides else ".weight"), "U8",
               [rows, columns // 2], codes)
@@ -187,10 +197,14 @@ def add_fp4(maker, path, form, rows, columns, size):
     if divides:
         maker.add(path + ".weight_global_scale", "F32", [1],
                   struct.pack("<f", 1 / above))
+        if maker.o.format == "nvfp4-ct-w4a4":
+            maker.add(path + ".input_global_scale", "F32", [1],
+                      struct.pack("<f", 100 * rng.uniform(0.7, 1.4)))
         return
     maker.add(path + ".weight_scale_2", "F32", [], struct.pack("<f", above))
     if maker.o.format == "nvfp4":
-        maker.add(path + ".input_scale", "F32", [], struct.pack("<f", 0.01))
+        maker.add(path + ".input_scale", "F32", [],
+                  struct.pack("<f", 0.01 * rng.uniform(0.7, 1.4)))
 
 
 def add_linear(maker, path, rows, columns, size):

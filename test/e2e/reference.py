@@ -198,7 +198,7 @@ class Checkpoint:
                 if path + ".bias" in self.tensors else None)
         import reference4
         if reference4.codes_name(path, self.tensors):
-            return reference4.read_linear(self, path, bias)
+            return reference4.read_linear(self, path, shards, bias)
         if self.is_of_reference8(path):
             import reference8
             return reference8.read_linear(self, path, shards, bias)

@@ -9,9 +9,12 @@
 //       METHOD:   model.linear {{.*}}contract = #q.contract<weight = group<16>, codes = f4E2M1FN, scale = f8E4M3FN, activation = group<16> static, layout = packed>
 //  METHOD-SAME:     method = #q.method<"modelopt_fp4", weight = group<16>, scale = f8E4M3FN, activation = dynamic>
 
-// One stored scale of a fused matrix's input, the largest of its shards' (W9).
+// One stored scale of a fused matrix's input, the largest of its shards', and one
+// above the groups of its weight, below which group scales are rounded again (W9).
 // LOAD-LABEL: func.func @load
-//       LOAD:   q.concat {{.*}} -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, shards = [64, 32], layout = packed>
+//       LOAD:   %[[W:.*]] = q.concat {{.*}} -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, shards = [64, 32], layout = packed>
+//       LOAD:   %[[ONE:.*]] = q.share_global %[[W]] : {{.*}} -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>
+//       LOAD:   q.store %[[ONE]], @a.qkv_proj :
 //       LOAD:   %[[Q:.*]] = q.load "a.q_proj" weight "input_scale" : tensor<f32>
 //   LOAD-NOT:   arith.divf
 //       LOAD:   %[[K:.*]] = q.load "a.k_proj" weight "input_scale" : tensor<f32>
@@ -23,9 +26,10 @@
 //       ROUND:   %[[X:.*]] = q.quantize %{{.*}}, %[[G]] : tensor<?x256xbf16>, tensor<f32> -> !q.tensor<?x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>
 //       ROUND:   model.linear %[[X]],
 
-// 64 rows of 128 bytes of codes, then the scales: two codes share a byte.
+// 64 rows of 128 bytes of codes, a line that ends in the stored scale, then the
+// groups' scales: two codes share a byte.
 // KERNEL-LABEL: func.func @step
-//       KERNEL:   kernel.place 0 scales 8192 : !kernel.buffer<!q.tensor<?x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>>
+//       KERNEL:   kernel.place 0 scales 8256 : !kernel.buffer<!q.tensor<?x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>>
 //       KERNEL:   kernel.gemm "sm100.fp4_gemm" {{.*}}module = "a.qkv_proj"
 module attributes {model.settings = #model.settings<target = "sm_100f", numerics = "sm_100f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 1, max_step_tokens = 64, activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>,
   q.config = #q.config<{quant_algo = "NVFP4", quant_method = "modelopt", group_size = 16}, "config.json: quantization_config">} {
@@ -47,7 +51,7 @@ func.func @step(%b: !model.batch) {
 // METHOD-LABEL: func.func @step
 //       METHOD:   activation = group<16> static, layout = packed>
 // LOAD-LABEL: func.func @load
-//       LOAD:   q.concat {{.*}} -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = divides, shards = [64, 32], layout = packed>
+//       LOAD:   q.share_global {{.*}} -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = divides, layout = packed>
 //       LOAD:   %[[Q:.*]] = q.load "a.q_proj" weight "input_global_scale" : tensor<1xf32>
 //       LOAD:   %[[ONE:.*]] = arith.constant dense<1.000000e+00> : tensor<1xf32>
 //       LOAD:   %[[QG:.*]] = arith.divf %[[ONE]], %[[Q]] : tensor<1xf32>

@@ -194,3 +194,32 @@ func.func private @p3_static() attributes {a = #q.contract<weight = per_tensor, 
 
 // expected-error @+1 {{activation in ue8m0_packed, whose words hold powers of two; expected ue8m0 [N4]}}
 func.func private @n4_words() attributes {a = #q.contract<weight = block<128x128>, scale = f8E8M0FNU, activation = block<1x128> ue8m0_packed>}
+
+// -----
+
+// expected-error @+1 {{an activation beside MXFP4 is group<32> ue8m0, a power of two a group [N7]}}
+func.func private @n7_mxfp4() attributes {a = #q.contract<weight = group<32>, codes = f4E2M1FN, scale = f8E8M0FNU, activation = group<32> static, layout = packed>}
+
+// -----
+
+func.func @w9_one_matrix(%w: !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>) {
+  // expected-error @+1 {{is one matrix, which has one scale above its groups already [W9]}}
+  %v = q.share_global %w : !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed> -> !q.tensor<96x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>
+  return
+}
+
+// -----
+
+func.func @w9_no_global(%w: !q.tensor<96x256xf4E2M1FN, group<32>, f8E8M0FNU, shards = [64, 32], layout = packed>) {
+  // expected-error @+1 {{has no scale above those of its groups [W9]}}
+  %v = q.share_global %w : !q.tensor<96x256xf4E2M1FN, group<32>, f8E8M0FNU, shards = [64, 32], layout = packed> -> !q.tensor<96x256xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>
+  return
+}
+
+// -----
+
+func.func @n7_mxfp4_scale(%x: tensor<?x64xbf16>) {
+  // expected-error @+1 {{an activation in MXFP4 is group<32>, f8E8M0FNU, layout = packed, with ue8m0 and no stored scale [N7]}}
+  %q = q.quantize %x : tensor<?x64xbf16> -> !q.tensor<?x64xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>
+  return
+}

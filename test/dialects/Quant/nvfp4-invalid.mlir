@@ -18,7 +18,7 @@ func.func @divides(%x: tensor<?x64xbf16>, %s: tensor<f32>) {
 // -----
 
 func.func @mxfp4(%x: tensor<?x64xbf16>, %s: tensor<f32>) {
-  // expected-error @below {{an activation in f4E2M1FN is group<16>, f8E4M3FN, global = multiplies, layout = packed [N7]}}
+  // expected-error @below {{an activation in MXFP4 is group<32>, f8E8M0FNU, layout = packed, with ue8m0 and no stored scale [N7]}}
   %q = q.quantize %x, %s : tensor<?x64xbf16>, tensor<f32> -> !q.tensor<?x64xf4E2M1FN, group<32>, f8E8M0FNU, layout = packed>
   return
 }
@@ -52,15 +52,16 @@ func.func @exponents(%x: tensor<?x64xbf16>, %s: tensor<f32>) {
 
 // -----
 
-// expected-error @below {{NVFP4's groups have f8E4M3FN scales, ue8m0 and bound are of FP8 [N7]}}
+// expected-error @below {{an activation beside NVFP4 is group<16> static, groups below a stored scale [N7]}}
 #exponents = #q.contract<weight = group<16>, codes = f4E2M1FN, scale = f8E4M3FN, activation = group<16> static ue8m0, layout = packed>
 
 // -----
 
+// Integers are widened; an activation beside them stays as it is.
 // expected-error @below {{layout tiled is of weights only; an activation beside them is not quantised [B4]}}
-#tiles = #q.contract<weight = group<16>, codes = f4E2M1FN, scale = f8E4M3FN, activation = group<16> static, layout = tiled>
+#tiles = #q.contract<weight = group<32>, codes = i4, scale = f16, activation = group<32> static, layout = tiled>
 
 // -----
 
-// expected-error @below {{layout packed is of weights only; an activation beside them is not quantised [B4]}}
+// expected-error @below {{an activation beside MXFP4 is group<32> ue8m0, a power of two a group [N7]}}
 #mx = #q.contract<weight = group<32>, codes = f4E2M1FN, scale = f8E8M0FNU, activation = group<32> static, layout = packed>
