@@ -137,8 +137,9 @@ Result<Nvrtc> Nvrtc::open(const std::string &path) {
 //===----------------------------------------------------------------------===//
 
 std::vector<std::string> octet::cuda::getNvrtcOptions(std::string_view target) {
+  // Nothing is read from the folder that happens to be the current one.
   return {"--gpu-architecture=" + std::string(target), "--std=c++20",
-          "--disable-warnings"};
+          "--no-source-include", "--disable-warnings"};
 }
 
 /// A target without suffix: its PTX runs on newer devices.

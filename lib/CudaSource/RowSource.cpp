@@ -339,7 +339,7 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
                      shape.isSpread ? unitsOf(shape) : shape.threads,
                      shape.rows, instance.threads);
   instance.source = comment +
-                    "\n#include \"runtime/kernels/cuda/row/row.cuh\"\n\n"
+                    "\n#include \"row/row.cuh\"\n\n"
                     "using namespace octet::cuda;\n\n"
                     "extern \"C\" __global__ void __launch_bounds__(" +
                     std::to_string(instance.threads) + ")\n" + instance.entry +
