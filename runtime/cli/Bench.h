@@ -61,6 +61,13 @@ struct BenchPhase {
   double flopsPerSecond() const { return flops / seconds.median; }
 };
 
+/// Seconds from the start of a process to its first output.
+struct FirstToken {
+  double seconds = 0;
+  bool isOwn = false; ///< of this process, without drawing weights
+  double drawSeconds = 0;
+};
+
 struct BenchReport {
   std::string processor, date;
   std::string weights; ///< as the user gave it, or the compiled folder
@@ -73,9 +80,7 @@ struct BenchReport {
   DotKind dotKind = DotKind::Float32Fma;
   double dotPeak = 0; ///< operations per second
   BenchPhase prefill, decode;
-  double firstToken = 0;      ///< seconds from the start of a process
-  bool firstTokenOwn = false; ///< of this process, without drawing weights
-  double drawSeconds = 0;
+  FirstToken firstToken;
 
   std::string text() const;
   nlohmann::json json() const;

@@ -32,11 +32,13 @@ const char *rt::operatorKindName(OperatorKind kind) {
 }
 
 void Profile::add(const void *site, OperatorKind kind, const char *name,
-                  int64_t nanoseconds, int64_t bytes, int64_t flops) {
+                  int64_t nanoseconds, int64_t bytes, int64_t flops,
+                  const std::string &detail) {
   OperatorProfile &entry = sites[site];
   if (entry.calls++ == 0) {
     entry.kind = kind;
     entry.name = name;
+    entry.detail = detail;
   }
   entry.nanoseconds += nanoseconds;
   entry.bytes += bytes;

@@ -30,7 +30,8 @@ const char *operatorKindName(OperatorKind kind);
 /// The calls of one operator.
 struct OperatorProfile {
   OperatorKind kind;
-  std::string name; ///< module path pattern, or the name of the fusion
+  std::string name;        ///< module path pattern, or the name of the fusion
+  std::string detail = {}; ///< of a launch: its kernels' labels
   int64_t calls = 0;
   int64_t nanoseconds = 0;
   /// What has to come from memory: of a product its weight and scales, of
@@ -46,7 +47,8 @@ public:
   /// Adds a call. `site` is the descriptor's address: one a place in the
   /// program.
   void add(const void *site, OperatorKind kind, const char *name,
-           int64_t nanoseconds, int64_t bytes, int64_t flops);
+           int64_t nanoseconds, int64_t bytes, int64_t flops,
+           const std::string &detail = {});
   /// One entry for each kind and name, the longest first.
   std::vector<OperatorProfile> entries() const;
 

@@ -98,6 +98,7 @@ Result<std::unique_ptr<Driver>> Driver::open(const std::string &library,
   } attributes[] = {{kCapabilityMajor, &major},
                     {kCapabilityMinor, &minor},
                     {kMultiprocessorCount, &info.multiprocessors},
+                    {kClockKilohertz, &info.clockKilohertz},
                     {kMaxSharedOptin, &info.sharedBytes},
                     {kL2CacheSize, &info.l2Bytes}};
   for (auto [attribute, value] : attributes)

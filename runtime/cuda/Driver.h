@@ -29,7 +29,8 @@ struct DeviceInfo {
   std::string name;
   int capability = 0; ///< times ten: 90 for 9.0
   int multiprocessors = 0;
-  int sharedBytes = 0; ///< most dynamic shared memory of a block
+  int clockKilohertz = 0; ///< the highest
+  int sharedBytes = 0;    ///< most dynamic shared memory of a block
   int l2Bytes = 0;
   int64_t memoryBytes = 0; ///< all of the device's
   int64_t freeBytes = 0;   ///< when it was opened

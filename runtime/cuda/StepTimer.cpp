@@ -28,7 +28,7 @@ LaunchWork octet::rt::cu::workOf(const octet_launch &launch,
                                  const octet_batch &batch, int64_t rows,
                                  int64_t keyBytes) {
   LaunchWork work{OperatorKind::Rows, launch.bytes + rows * launch.row_bytes,
-                  rows * launch.row_flops};
+                  rows * launch.row_flops, ""};
   if (readsCache(launch)) {
     work.kind = OperatorKind::Attention;
     for (int64_t i = 0; i < batch.num_sequences; ++i)
@@ -36,6 +36,10 @@ LaunchWork octet::rt::cu::workOf(const octet_launch &launch,
   } else if (launch.row_flops > 0) {
     work.kind = OperatorKind::Product;
   }
+  const octet_variant *variant =
+      chooseVariant(launch, rows, launch.by_longest ? longestOf(batch) : rows);
+  for (int64_t k = 0; variant && k < variant->num_kernels; ++k)
+    work.detail += (k ? " + " : "") + std::string(variant->kernels[k].label);
   return work;
 }
 
@@ -70,7 +74,7 @@ Status StepTimer::addTo(Profile &profile) {
                          events[i + 1].handle()));
     profile.add(entry.launch, entry.work.kind, entry.launch->module,
                 int64_t(double(milliseconds) * 1e6), entry.work.bytes,
-                entry.work.flops);
+                entry.work.flops, entry.work.detail);
   }
   entries.clear();
   return Status::success();

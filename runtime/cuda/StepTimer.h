@@ -25,6 +25,7 @@ namespace octet::rt::cu {
 struct LaunchWork {
   OperatorKind kind;
   int64_t bytes, flops;
+  std::string detail; ///< labels of the kernels that run
 };
 /// \param keyBytes  of a token's keys and values, of one layer.
 LaunchWork workOf(const octet_launch &launch, const octet_batch &batch,
