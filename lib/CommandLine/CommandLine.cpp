@@ -128,6 +128,8 @@ static Status checkVerb(CLI::App &app,
   for (const CLI::App *verb :
        app.get_subcommands([](CLI::App *) { return true; }))
     names.push_back(verb->get_name());
+  if (names.empty())
+    return Status::success(); // options alone
   const std::string known = "; there are " + listWords(names, " and ");
   if (arguments.empty())
     return usageError("command line", "no verb given" + known);
