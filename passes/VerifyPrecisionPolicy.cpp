@@ -14,7 +14,9 @@
 // trace never read a value that came through FP8; lm_head is quantised only if
 // the checkpoint stores it so. What decides (router, indexer) is in high
 // precision and the same on all ranks; rows move to experts as their product
-// reads them. Each weight is loaded, and once (W6).
+// reads them. What is sampled from and compared with a draft is FP32 (P17,
+// P18). Each weight is loaded, and once (W6); scales that loading makes are
+// those of whole tensors on every rank (W10, N8).
 //
 //   %h1 = model.add %h, %o : tensor<?x256xbf16>          where %o is
 //   %o = q.dequantize %c : … -> tensor<?x256xbf16>       is an error [P2]
@@ -24,6 +26,7 @@
 #include "dialects/Model/ModelOps.h"
 #include "dialects/Quant/QuantOps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/LoadedScales.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/SlotStores.h"
@@ -295,11 +298,31 @@ LogicalResult checkKvWrite(q::KvWriteOp op, ModuleOp module) {
   return success();
 }
 
+/// Whoever samples divides, cuts and adds in FP32 (P17), and accepts a drafted
+/// token by a ratio of two FP32 probabilities (P18): both begin with logits
+/// that were not rounded.
+LogicalResult checkOutput(model::OutputOp op, ModuleOp module) {
+  auto info = module->getAttrOfType<DictionaryAttr>("model.info");
+  auto kind = info ? info.getAs<StringAttr>("kind") : StringAttr();
+  auto type = cast<RankedTensorType>(op.getInput().getType());
+  if (!kind || kind.getValue() != "model" || type.getElementType().isF32())
+    return success();
+  StringRef function = op->getParentOfType<func::FuncOp>().getSymName();
+  bool isDraft = function.starts_with("draft");
+  return refuse(op, "@" + Twine(function) + " returns logits in " +
+                        print(type.getElementType()) + "; " +
+                        (isDraft ? "a draft is accepted by a ratio of FP32 "
+                                   "probabilities, expected f32 [P18]"
+                                 : "a token is sampled in FP32, expected f32 "
+                                   "[P17]"));
+}
+
 struct VerifyPrecisionPolicy
     : public octet::impl::VerifyPrecisionPolicyBase<VerifyPrecisionPolicy> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     bool refused = failed(verifySlotStores(module));
+    refused |= failed(verifyLoadedScales(module));
     module.walk([&](Operation *op) {
       auto function = op->getParentOfType<func::FuncOp>();
       // Weights are rewritten while they load, by W7 to W12, not by section 5.
@@ -321,6 +344,9 @@ struct VerifyPrecisionPolicy
         result = checkExperts(experts, module);
       else
         return;
+      if (auto output = dyn_cast<model::OutputOp>(op))
+        result = success(succeeded(result) &&
+                         succeeded(checkOutput(output, module)));
       if (auto indexer = dyn_cast<model::IndexerOp>(op))
         result = success(succeeded(result) &&
                          succeeded(checkIndexer(indexer, module)));

@@ -197,3 +197,18 @@ module {
     return
   }
 }
+
+// -----
+
+module attributes {model.info = {kind = "model"}} {
+  func.func @step(%x: tensor<?x16xbf16>, %b: !model.batch) {
+    // expected-error @+1 {{model.output: @step returns logits in bf16; a token is sampled in FP32, expected f32 [P17]}}
+    model.output %x to %b : tensor<?x16xbf16>
+    return
+  }
+  func.func @draft_0(%x: tensor<?x16xbf16>, %b: !model.batch) {
+    // expected-error @+1 {{model.output: @draft_0 returns logits in bf16; a draft is accepted by a ratio of FP32 probabilities, expected f32 [P18]}}
+    model.output %x to %b : tensor<?x16xbf16>
+    return
+  }
+}

@@ -55,3 +55,36 @@ module {
     return %y : tensor<?x16xf32>
   }
 }
+
+// -----
+
+// Logits reach whoever samples in FP32 (P17), and those of a draft layer
+// whoever compares its probabilities with the model's (P18).
+// CHECK-LABEL: func.func @step
+//       CHECK:   model.output
+// CHECK-LABEL: func.func @draft_0
+//       CHECK:   model.output
+module attributes {model.info = {kind = "model"}} {
+  func.func @step(%x: tensor<?x8xbf16>, %w: tensor<16x8xbf16>, %b: !model.batch) {
+    %y = model.lm_head %x, %w {module = "lm_head"} : tensor<?x8xbf16>, tensor<16x8xbf16> -> tensor<?x16xf32>
+    model.output %y to %b : tensor<?x16xf32>
+    return
+  }
+  func.func @draft_0(%x: tensor<?x8xbf16>, %w: tensor<16x8xbf16>, %b: !model.batch) {
+    %y = model.lm_head %x, %w {module = "lm_head"} : tensor<?x8xbf16>, tensor<16x8xbf16> -> tensor<?x16xf32>
+    model.output %y to %b : tensor<?x16xf32>
+    return
+  }
+}
+
+// -----
+
+// The result of one module is sampled by nobody (P17).
+// CHECK-LABEL: func.func @step
+//       CHECK:   model.output
+module attributes {model.info = {kind = "module"}} {
+  func.func @step(%x: tensor<?x8xbf16>, %b: !model.batch) {
+    model.output %x to %b : tensor<?x8xbf16>
+    return
+  }
+}

@@ -203,19 +203,21 @@ static constexpr std::array kRules = {
          "Temperature, top-k, top-p, min-p, softmax and log-probabilities in "
          "FP32; a forbidden token is -inf before the softmax. INT32 out.",
          "Probabilities of a large vocabulary are below BF16's resolution.",
-         "--temperature nan\n"
-         "error: command line: --temperature: is 'nan', expected a number from "
-         "0 to 1e+06. No input breaks it otherwise.",
+         "--temperature nan is refused by the command line. A pass that rounds "
+         "logits:\n"
+         "error: model.output: @step returns logits in bf16; a token is "
+         "sampled in FP32, expected f32 [P17]",
          "A finite temperature; 0 is greedy."},
     Rule{"P18", "Draft tokens are accepted by a ratio in FP32",
          "The probabilities of draft and model are FP32, and so is the ratio "
          "test.",
          "A rounded ratio changes the distribution that speculation promises "
          "to keep.",
-         "--mtp 1 builds draft layers up to plan-buffers; whoever samples "
-         "accepts, in FP32, and no operator of the program does. No input "
-         "breaks it.",
-         "None is needed."},
+         "A pass that rounds a draft layer's logits:\n"
+         "error: model.output: @draft_0 returns logits in bf16; a draft is "
+         "accepted by a ratio of FP32 probabilities, expected f32 [P18]",
+         "None for a user: --mtp 1 builds draft layers with FP32 logits, and "
+         "whoever samples accepts."},
 };
 
 std::span<const Rule> octet::getBoundaryRules() { return kRules; }
