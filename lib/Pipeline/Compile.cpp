@@ -288,7 +288,7 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
   if (failed(applyPassManagerCLOptions(manager)))
     return alreadyReported(ErrorKind::Usage);
   applyDefaultTimingPassManagerCLOptions(manager);
-  buildPhases(manager, 1, last);
+  buildPhases(manager, 1, last, options.phases);
   auto owned =
       std::make_unique<PhaseObserver>(options.dumpIR, options.progress);
   PhaseObserver &observer = *owned;

@@ -33,9 +33,17 @@ std::optional<unsigned> findPhase(llvm::StringRef name) {
   return std::nullopt;
 }
 
-void buildPhases(OpPassManager &manager, unsigned first, unsigned last) {
+void buildPhases(OpPassManager &manager, unsigned first, unsigned last,
+                 const PhaseSettings &settings) {
+  EmitKernelsOptions kernels;
+  kernels.dumpCuda = settings.dumpCuda;
+  kernels.nvrtc = settings.nvrtc;
+  kernels.jobs = settings.jobs;
+  kernels.progress = settings.progress;
   for (unsigned i = first; i <= last; ++i)
-    if (getPhases()[i].create)
+    if (getPhases()[i].name == "emit-kernels")
+      manager.addPass(createEmitKernels(kernels));
+    else if (getPhases()[i].create)
       manager.addPass(getPhases()[i].create());
 }
 

@@ -16,6 +16,7 @@
 namespace octet {
 
 struct ImportOptions;
+struct PhaseSettings;
 
 /// Set by the verb that the command line chose; main runs it.
 using Action = std::function<Status()>;
@@ -32,6 +33,11 @@ Status checkNames(const std::string &target, const std::string &numerics,
 /// `octet compile` and `octet ledger` have them in common.
 void addImportOptions(CLI::App *verb, ImportOptions &options);
 
+/// The options of the kernels' compilation.
+void addKernelOptions(CLI::App *verb, PhaseSettings &settings);
+
+/// Adds `octet cache` to `app`.
+void addCacheCommand(CLI::App &app, Action &action);
 /// Adds `octet check` to `app`.
 void addCheckCommand(CLI::App &app, Action &action);
 /// Adds `octet compile` to `app`.

@@ -81,8 +81,9 @@ static Status checkOptions(const CompileOptions &options, bool emitGiven) {
 void addImportOptions(CLI::App *verb, ImportOptions &i) {
   const char *model = "Numbers";
   verb->add_option("--target", i.target,
-                   "cpu, sm_NN, or native: the CPU, until there are kernels "
-                   "for GPUs [native]")
+                   "cpu, sm_80, sm_86, sm_89, sm_90a, sm_100f or sm_120f (the "
+                   "last two are compiled and not tested: no such device was "
+                   "at hand), or native: the CPU [native]")
       ->check(notEmpty())
       ->type_name("TARGET")
       ->group(model);
@@ -170,6 +171,24 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
       ->group(limits);
 }
 
+void addKernelOptions(CLI::App *verb, PhaseSettings &settings) {
+  const char *group = "Kernels of CUDA targets";
+  verb->add_option("--dump-cuda", settings.dumpCuda,
+                   "Write the source of each kernel to DIR/NAME.cu")
+      ->check(notEmpty())
+      ->type_name("DIR")
+      ->group(group);
+  addWhole(verb, "-j,--jobs", settings.jobs,
+           "Threads that compile kernels [one a processor]", 1, 1024)
+      ->group(group);
+  verb->add_option("--nvrtc", settings.nvrtc,
+                   "libnvrtc.so.13 [the loader's, a toolkit's, or what "
+                   "tools/dev setup has installed]")
+      ->check(notEmpty())
+      ->type_name("FILE")
+      ->group(group);
+}
+
 void addCompileCommand(CLI::App &app, Action &action) {
   auto o = std::make_shared<CompileOptions>();
   CLI::App *verb =
@@ -194,6 +213,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
 
   ImportOptions &i = o->import;
   addImportOptions(verb, i);
+  addKernelOptions(verb, o->phases);
 
   const char *look = "Looking inside";
   verb->add_option("--extract", i.extract,
@@ -220,7 +240,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
                "--mlir-timing, --mlir-print-debuginfo, …");
 
   verb->callback([o, emit, &action] {
-    o->progress = isatty(STDERR_FILENO);
+    o->progress = o->phases.progress = isatty(STDERR_FILENO);
     action = [o, emit]() -> Status {
       OCTET_TRY(checkOptions(*o, emit->count() > 0));
       return compile(*o);

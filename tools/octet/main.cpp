@@ -121,6 +121,7 @@ int main(int argc, char **argv) {
   app.set_version_flag("--version", "octet " OCTET_VERSION);
   app.get_formatter()->column_width(34);
   Action action;
+  addCacheCommand(app, action);
   addCheckCommand(app, action);
   addCompileCommand(app, action);
   addExplainCommand(app, action);

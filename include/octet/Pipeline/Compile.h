@@ -10,6 +10,7 @@
 #define OCTET_PIPELINE_COMPILE_H
 
 #include "octet/Import/Import.h"
+#include "octet/Pipeline/Pipelines.h"
 #include "octet/Support/Status.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <string>
@@ -33,6 +34,7 @@ struct CompileOptions {
   EmitKind emit = EmitKind::Exe;
   std::string compileTo; ///< name of the last phase; empty: all
   std::string dumpIR;    ///< folder for NN-PHASE.mlir files; empty: none
+  PhaseSettings phases;  ///< of emit-kernels
   bool remarks = false;  ///< print what was chosen and what was not
   bool progress = false; ///< one line a phase on stderr
   bool notes = true;     ///< print the importer's notes; warnings always are

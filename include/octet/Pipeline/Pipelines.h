@@ -11,8 +11,17 @@
 
 #include "mlir/Pass/PassManager.h"
 #include <optional>
+#include <string>
 
 namespace octet {
+
+/// What phases are told that is not in the IR.
+struct PhaseSettings {
+  std::string dumpCuda;  ///< folder for the kernels' sources; empty: none
+  std::string nvrtc;     ///< libnvrtc; empty: where it is found
+  unsigned jobs = 0;     ///< threads that compile kernels; 0: one a processor
+  bool progress = false; ///< how many kernels are compiled, on stderr
+};
 
 /// One line of Phases.def.
 struct Phase {
@@ -29,7 +38,8 @@ llvm::ArrayRef<Phase> getPhases();
 std::optional<unsigned> findPhase(llvm::StringRef name);
 
 /// Adds the passes of the phases `first` .. `last`, both included.
-void buildPhases(mlir::OpPassManager &manager, unsigned first, unsigned last);
+void buildPhases(mlir::OpPassManager &manager, unsigned first, unsigned last,
+                 const PhaseSettings &settings = {});
 
 /// Registers `octet-to-kernels` and `octet-to-host` for octet-opt. Each takes
 /// `from=PHASE`, so that it continues any file of --dump-ir.
