@@ -12,6 +12,8 @@
 #include "runtime/api/Handles.h"
 #include "runtime/api/Limits.h"
 #include "runtime/cpu/Level.h"
+#include "runtime/cuda/Driver.h"
+#include <algorithm>
 
 using namespace octet;
 using namespace octet::rt;
@@ -91,6 +93,19 @@ octet_status octet_file_limits(const octet_file *file, octet_limits *limits,
   });
 }
 
+/// Sources that were compiled for the target, with what there is of each.
+static json describeImages(const Program &program) {
+  json images = json::array();
+  for (int64_t i = 0; i < program.abi->num_images; ++i) {
+    const octet_image &image = program.abi->images[i];
+    images.push_back({{"name", image.name},
+                      {"machine_code_bytes", image.cubin_bytes},
+                      {"ptx_bytes", image.ptx_bytes},
+                      {"source_bytes", image.source_bytes}});
+  }
+  return images;
+}
+
 /// The info of the program without the table of tensors, with what only the
 /// runtime knows.
 static json summarize(const Program &program) {
@@ -99,6 +114,11 @@ static json summarize(const Program &program) {
   object.erase("tensors");
   object["tensor_count"] = info.tensors.size();
   object["driver"] = nullptr; // The CPU target needs none.
+  if (program.abi->num_images > 0) {
+    object["driver"] =
+        "CUDA " + cu::versionText(std::max(info.driver, cu::kLeastDriver));
+    object["images"] = describeImages(program);
+  }
   int level = detectLevel();
   object["simd"] = level < 0 ? json() : json(levelName(level));
   object["memory"]["arena"] = program.abi->arena_bytes;

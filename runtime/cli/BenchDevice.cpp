@@ -36,7 +36,8 @@ struct DeviceReport {
   std::string weights;
   json program;
   BenchShape shape;
-  double copy = 0; ///< bytes per second, read and written
+  int64_t probeBytes = 0; ///< of each of the copy's buffers
+  double copy = 0;        ///< bytes per second, read and written
   cu::TensorPeaks peaks;
   int64_t uploadedBytes = 0;
   BenchPhase prefill, decode;
@@ -164,7 +165,7 @@ std::string DeviceReport::text() const {
                    shape.depth, shape.repeat, shape.repeat == 1 ? "" : "s"));
   line("memory", fmt::format("copies {}/s, read and written (two buffers of "
                              "{})",
-                             bytesText(copy), bytesText(double(kProbeBytes))));
+                             bytesText(copy), bytesText(double(probeBytes))));
   line("arithmetic",
        fmt::format("{:.0f} TFLOP/s FP8 and {:.0f} BF16 at the highest clock",
                    peaks.fp8 * 1e-12, peaks.bf16 * 1e-12));
@@ -207,7 +208,7 @@ json DeviceReport::toJson() const {
                      {"gen_len", shape.genLength},
                      {"depth", shape.depth},
                      {"repeat", shape.repeat}};
-  object["copy_bandwidth"] = {{"buffer_bytes", kProbeBytes}, {"best", copy}};
+  object["copy_bandwidth"] = {{"buffer_bytes", probeBytes}, {"best", copy}};
   object["arithmetic"] = {{"fp8_flops_per_second", peaks.fp8},
                           {"bf16_flops_per_second", peaks.bf16}};
   auto phase = [&](const BenchPhase &of) {
@@ -246,8 +247,12 @@ Status rt::benchDevice(Session &session, const CommonOptions &common,
   progress.show("starting processes");
   OCTET_TRY_ASSIGN(report.firstToken, measureFirstToken(session, common));
   progress.show("probing the device");
+  // Not more than half of what the model leaves.
+  report.probeBytes = options.probeMebibytes > 0
+                          ? options.probeMebibytes << 20
+                          : std::min(kProbeBytes, cu::freeBytes(driver) / 4);
   OCTET_TRY_ASSIGN(report.copy,
-                   cu::measureCopy(driver, kProbeBytes, kProbePasses));
+                   cu::measureCopy(driver, report.probeBytes, kProbePasses));
   {
     progress.show("filling the cache");
     BenchRun run(loaded.engine, shape);

@@ -120,6 +120,12 @@ Status Event::create(const Driver &from, bool timing,
 // Memory
 //===----------------------------------------------------------------------===//
 
+int64_t octet::rt::cu::freeBytes(const Driver &driver) {
+  size_t available = 0, total = 0;
+  (void)driver.api.cuMemGetInfo(&available, &total);
+  return int64_t(available);
+}
+
 std::string octet::rt::cu::describeFree(const Driver &driver) {
   size_t available = 0, total = 0;
   (void)driver.api.cuMemGetInfo(&available, &total);

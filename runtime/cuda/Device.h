@@ -90,6 +90,9 @@ private:
   CUevent event = nullptr;
 };
 
+/// Of the device's memory, now.
+int64_t freeBytes(const Driver &driver);
+
 /// "2.5 GiB of 139.8 GiB are free on NVIDIA H200".
 std::string describeFree(const Driver &driver);
 

@@ -29,12 +29,15 @@ LaunchWork octet::rt::cu::workOf(const octet_launch &launch,
                                  int64_t keyBytes) {
   LaunchWork work{OperatorKind::Rows, launch.bytes + rows * launch.row_bytes,
                   rows * launch.row_flops, ""};
+  // As OperatorProfile::bytes has it on the processor.
   if (readsCache(launch)) {
     work.kind = OperatorKind::Attention;
+    work.bytes = 0;
     for (int64_t i = 0; i < batch.num_sequences; ++i)
       work.bytes += batch.sequences[i].context * keyBytes;
   } else if (launch.row_flops > 0) {
     work.kind = OperatorKind::Product;
+    work.bytes = launch.bytes;
   }
   const octet_variant *variant =
       chooseVariant(launch, rows, launch.by_longest ? longestOf(batch) : rows);

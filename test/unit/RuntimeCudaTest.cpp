@@ -248,8 +248,9 @@ TEST_F(CudaTest, ProfileHasEachOperator) {
   EXPECT_EQ(found["layers.{l}.o_proj"].bytes, 2 * 4 * 64 * 48);
   EXPECT_EQ(found["layers.{l}.o_proj"].flops, 2 * 2 * 64 * 48);
   EXPECT_EQ(found["layers.{l}.attn"].kind, OperatorKind::Attention);
-  // Keys and values of 31 tokens, and q and y.
-  EXPECT_EQ(found["layers.{l}.attn"].bytes, 2 * (31 * 2 * 32 * 4 + 8 * 64));
+  // Keys and values of 31 tokens.
+  EXPECT_EQ(found["layers.{l}.attn"].bytes, 2 * 31 * 2 * 32 * 4);
+  EXPECT_EQ(found["layers.{l}.attn"].detail, "decode_kernel");
   EXPECT_GT(found["embed"].nanoseconds, 0);
   engine.release(s);
 }

@@ -36,6 +36,11 @@ octet_add_fake_cuda_program(fake-cuda-entry FAKE_ENTRY="fake_gone")
 add_library(fake-cuda MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_cuda.cpp)
 set_target_properties(fake-cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+# The command line finds it where LD_LIBRARY_PATH points.
+add_custom_command(TARGET fake-cuda POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/unit/fake-driver
+  COMMAND ${CMAKE_COMMAND} -E create_symlink ../fake-cuda.so
+          ${PROJECT_BINARY_DIR}/unit/fake-driver/libcuda.so.1)
 set(fake_cuda fake-cuda fake-cuda-program fake-cuda-sm89 fake-cuda-no-ptx fake-cuda-entry)
 
 octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp
@@ -43,7 +48,7 @@ octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp
 add_executable(fake-model ${CMAKE_CURRENT_LIST_DIR}/fake-model.cpp)
 target_link_libraries(fake-model PRIVATE OctetFakeModel)
 set_target_properties(fake-model PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
-add_dependencies(fake-model ${fake_programs})
+add_dependencies(fake-model ${fake_programs} ${fake_cuda})
 
 # octet_add_runtime_test(SUBJECT LIBS…): RuntimeSUBJECTTest.cpp.
 function(octet_add_runtime_test subject)
