@@ -51,6 +51,22 @@ static std::string describeWords(const json &list) {
                        : escapeName(fmt::format("{}", fmt::join(words, ", ")));
 }
 
+/// "31 images of 2100000 bytes for sm_90a, without PTX for newer devices".
+static std::string describeImages(const json &info) {
+  auto images = info.find("images");
+  if (images == info.end() || !images->is_array())
+    return "-";
+  int64_t bytes = 0;
+  bool hasPtx = !images->empty();
+  for (const json &image : *images) {
+    bytes += image.value("machine_code_bytes", int64_t(0));
+    hasPtx = hasPtx && image.value("ptx_bytes", int64_t(0)) > 0;
+  }
+  return fmt::format("{} images of {} bytes for {}, {} PTX for newer devices",
+                     images->size(), bytes, text(info, "target"),
+                     hasPtx ? "with" : "without");
+}
+
 Status rt::infoVerb(const CommonOptions &common, bool asJson) {
   OCTET_TRY_ASSIGN(json object, programInfo(common));
   if (asJson)
@@ -91,6 +107,11 @@ Status rt::infoVerb(const CommonOptions &common, bool asJson) {
                              text(object["memory"], "arena")));
   line("traces", describeWords(object["traces"]));
   line("simd", text(object, "simd") + " on this machine");
-  line("driver", "none needed");
+  auto driver = object.find("driver");
+  const bool needsDriver = driver != object.end() && driver->is_string();
+  line("driver", needsDriver ? text(object, "driver") + " or newer"
+                             : "none needed");
+  if (needsDriver)
+    line("kernels", describeImages(object));
   return print(out + describeDecisions(object));
 }
