@@ -21,20 +21,20 @@ static int32_t typeOf(Type operand) {
   return abiType(q::getStorage(kernel::getValueType(operand)));
 }
 
-cuda::GemmProblem octet::makeProblem(kernel::GemmOp op, const Target &target) {
+cuda::GemmProblem octet::makeProblem(const Product &product, StringRef kernel,
+                                     StringRef module, const Target &target) {
   cuda::GemmProblem problem;
-  problem.kernel = op.getKernel().str();
-  problem.module = op.getModule().str();
-  Type weight = op.getWeight().getType();
-  problem.n = *q::getSideSize(weight, q::Side::Rows);
-  problem.k = *q::getSideSize(weight, q::Side::Cols);
+  problem.kernel = kernel.str();
+  problem.module = module.str();
+  problem.n = *q::getSideSize(product.weight, q::Side::Rows);
+  problem.k = *q::getSideSize(product.weight, q::Side::Cols);
   problem.shards = {problem.n};
-  problem.xType = typeOf(op.getInput().getType());
-  problem.wType = abiStorage(weight);
-  problem.yType = typeOf(op.getOut().getType());
-  if (op.getBias())
-    problem.biasType = typeOf(op.getBias().getType());
-  if (auto w = dyn_cast<q::TensorType>(weight)) {
+  problem.xType = typeOf(product.input);
+  problem.wType = abiStorage(product.weight);
+  problem.yType = typeOf(product.result);
+  if (product.bias)
+    problem.biasType = typeOf(product.bias);
+  if (q::TensorType w = product.qWeight) {
     if (!w.getShards().empty())
       problem.shards.assign(w.getShards().begin(), w.getShards().end());
     problem.wScaleMode = host::abiWeightScaleMode(w);
@@ -44,18 +44,46 @@ cuda::GemmProblem octet::makeProblem(kernel::GemmOp op, const Target &target) {
       problem.blockK = w.getGranularity().getBlockK();
     }
   }
-  auto x =
-      dyn_cast<q::TensorType>(kernel::getValueType(op.getInput().getType()));
-  if (x) {
+  if (q::TensorType x = product.qInput) {
     problem.xScaleMode = abiScaleMode(x.getGranularity());
     problem.columnMajorScales = x.getLayout() == q::Layout::ColumnMajorScales;
   }
   problem.multiprocessors = countMultiprocessors(target.capability);
+  return problem;
+}
+
+cuda::GemmProblem octet::makeProblem(kernel::GemmOp op, const Target &target) {
+  Type input = op.getInput().getType(), weight = op.getWeight().getType();
+  Product product{input,
+                  weight,
+                  op.getOut().getType(),
+                  op.getBias() ? op.getBias().getType() : Type(),
+                  dyn_cast<q::TensorType>(kernel::getValueType(input)),
+                  dyn_cast<q::TensorType>(weight)};
+  cuda::GemmProblem problem =
+      makeProblem(product, op.getKernel(), op.getModule(), target);
   problem.maxM.assign(op.getMaxM().begin(), op.getMaxM().end());
   problem.variants.clear();
   for (StringAttr name : op.getVariants().getAsRange<StringAttr>())
     problem.variants.push_back(name.str());
   return problem;
+}
+
+std::optional<VariantTable>
+octet::chooseFamilyVariants(const cuda::GemmProblem &problem,
+                            const Target &target) {
+  Result<cuda::KernelLaunch> launch =
+      cuda::findGemmFamily(problem.kernel)(problem, target);
+  if (!launch)
+    return std::nullopt;
+  VariantTable table;
+  for (const cuda::KernelVariant &variant : launch->variants) {
+    table.maxM.push_back(variant.maxRows);
+    // "mma.dense m16n32k64s8"
+    table.names.push_back(
+        StringRef(variant.kernels.front().label).rsplit(' ').second.str());
+  }
+  return table;
 }
 
 cuda::AttentionProblem octet::makeProblem(kernel::AttentionOp op,

@@ -12,6 +12,7 @@
 #include "dialects/Kernel/KernelOps.h"
 #include "dialects/Model/ModelOps.h"
 #include "octet/CudaSource/Families.h"
+#include "passes/KernelTable.h"
 
 namespace octet {
 
@@ -22,8 +23,15 @@ namespace octet {
 #define OCTET_HAVE_ROW_SOURCE 0
 #endif
 
-/// What a product's kernel is specialised by.
+/// What a product's kernel is specialised by, but for the choices by M.
+cuda::GemmProblem makeProblem(const Product &product, mlir::StringRef kernel,
+                              mlir::StringRef module, const Target &target);
 cuda::GemmProblem makeProblem(kernel::GemmOp op, const Target &target);
+
+/// The choices by M of a family that makes them by itself (B5); nothing where
+/// it cannot make the problem. \pre  the kernel is written.
+std::optional<VariantTable>
+chooseFamilyVariants(const cuda::GemmProblem &problem, const Target &target);
 
 /// The same of an attention; the limits are the program's.
 cuda::AttentionProblem makeProblem(kernel::AttentionOp op, const Target &target,

@@ -23,7 +23,7 @@
 #include "mlir/IR/Remarks.h"
 #include "octet/CudaSource/Families.h"
 #include "octet/Diagnostics/Diagnostics.h"
-#include "passes/KernelTable.h"
+#include "passes/CudaProblems.h"
 #include "passes/ModulePaths.h"
 #include "passes/Passes.h"
 #include "passes/RowDomain.h"
@@ -58,7 +58,7 @@ private:
                            std::optional<q::MethodAttr> method);
   LogicalResult selectAttention(model::AttentionOp op);
   LogicalResult selectOther(Operation *op);
-  VariantTable chooseVariants(const Product &product) const;
+  VariantTable chooseVariants(const Product &product, StringRef kernel) const;
   LogicalResult report(Operation *op, StringRef module, StringRef does,
                        const KernelChoice &choice);
 
@@ -93,10 +93,17 @@ LogicalResult SelectKernels::report(Operation *op, StringRef module,
 
 /// The CPU has one variant for every M, since a row's result may not depend on
 /// the other rows.
-VariantTable SelectKernels::chooseVariants(const Product &product) const {
-  if (!target.isCpu())
-    return chooseCudaVariants(product, target, batchInvariant);
-  return {{-1}, {"any"}, {}};
+VariantTable SelectKernels::chooseVariants(const Product &product,
+                                           StringRef kernel) const {
+  if (target.isCpu())
+    return {{-1}, {"any"}, {}};
+  // Products of warps and in tensor memory never split K: any tiles give the
+  // same numbers, and their family takes them by N.
+  if (!kernel.starts_with("sm90.") && cuda::findGemmFamily(kernel))
+    if (std::optional<VariantTable> table = chooseFamilyVariants(
+            makeProblem(product, kernel, "", target), target))
+      return *table;
+  return chooseCudaVariants(product, target, batchInvariant);
 }
 
 LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
@@ -120,7 +127,7 @@ LogicalResult SelectKernels::selectGemm(Operation *op, Value input,
   remark::passed(op->getLoc(),
                  remark::RemarkOpts::name("kernel").category(kFlag))
       << remark::add("{0}: uses {1} [{2}]", module, kernel.name, kernel.rule);
-  VariantTable variants = chooseVariants(product);
+  VariantTable variants = chooseVariants(product, kernel.name);
   if (!variants.missed.empty())
     emitMissed(op, kFlag, "variant",
                (module + ": " + variants.missed + " [B5]").str());

@@ -219,15 +219,11 @@ Result<KernelLaunch> octet::cuda::makeMmaGemm(const GemmProblem &p,
     return internalError(p.module, p.kernel + " is not made: " + why);
 
   KernelLaunch launch = startGemmLaunch(p);
-  // The ranges of select-kernels, and where tiles change inside of them: any
-  // tiles give the same numbers (B5).
-  std::vector<int64_t> ends = {16, 32, 64, 128, 256, 1024};
-  for (int64_t end : p.maxM)
-    if (end > 0)
-      ends.push_back(end);
-  std::sort(ends.begin(), ends.end());
-  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
-  ends.push_back(-1);
+  // Ranges of select-kernels, or those that it takes from here; neighbours with
+  // equal tiles are one.
+  std::vector<int64_t> ends = p.maxM;
+  if (ends.size() == 1)
+    ends = {16, 32, 64, 128, 256, 1024, -1};
   MmaTiles last;
   for (int64_t end : ends) {
     MmaTiles tiles = chooseMmaTiles(p, end);

@@ -1,8 +1,8 @@
 // RUN: octet-opt %s -octet-select-kernels -split-input-file | FileCheck %s
 // RUN: octet-opt %s -octet-select-kernels -split-input-file -remarks-filter=octet-select-kernels 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// Kernels of CUDA targets are in the table of contracts and not written yet. The
-// block kernel of sm_90 takes 128x128 and [32,32] (B1, B2), other sides of a
+// Kernels of CUDA targets are in the table of contracts; some are not written yet.
+// The block kernel of sm_90 takes 128x128 and [32,32] (B1, B2), other sides of a
 // block the generic one; the table over M is in the IR (B5): few rows split the
 // sum over K where N is short.
 // CHECK-LABEL: module attributes {{.*}}target = "sm_90a"
@@ -68,9 +68,10 @@ module attributes {
 
 // -----
 
-// FP8 products of warps on sm_89 (B1).
+// FP8 products of warps on sm_89 (B1). Their family chooses tiles by N, too, and
+// never splits K (B5).
 // CHECK-LABEL: module attributes {{.*}}target = "sm_89"
-//       CHECK:   kernel.gemm "mma.fp8_block_gemm" 
+//       CHECK:   kernel.gemm "mma.fp8_block_gemm" {{.*}} {max_m = array<i64: 256, 1024, -1>, module = "block", variants = ["m16n32k128s8", "m16n128k128s5", "m128n128k128s3"]}
 module attributes {
   model.settings = #model.settings<target = "sm_89", numerics = "sm_89", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
@@ -102,7 +103,7 @@ module attributes {
 
 // Block-scaled products of sm_100 read powers of two (B1).
 // CHECK-LABEL: module attributes {{.*}}target = "sm_100f"
-//       CHECK:   kernel.gemm "sm100.fp8_block_gemm" 
+//       CHECK:   kernel.gemm "sm100.fp8_block_gemm" {{.*}} {max_m = array<i64: 16, 32, 64, -1>, module = "block", variants = ["m16n128s8", "m32n128s8", "m64n128s8", "m128n128s7"]}
 module attributes {
   model.settings = #model.settings<target = "sm_100f", numerics = "sm_100f", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {

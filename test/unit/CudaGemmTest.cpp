@@ -28,8 +28,6 @@ GemmProblem makeProblem(const char *kernel, int32_t x, int32_t w, int32_t y,
   p.xType = x;
   p.wType = w;
   p.yType = y;
-  p.maxM = {16, 64, -1};
-  p.variants = {"", "", ""};
   return p;
 }
 
