@@ -43,6 +43,7 @@ struct Decode {
 struct Prefill {
   int64_t warps, rowTiles, keys;
   int64_t sharedBytes = 0;
+  int64_t stages = 0; ///< of Sm90Prefill; 0: PagedPrefill
   int64_t queries() const { return warps * 16 * rowTiles; }
 };
 
@@ -102,9 +103,28 @@ static Decode chooseDecode(const AttentionProblem &p,
   return d;
 }
 
+/// Products of warp groups take parts of 64 columns of a head.
+static bool takesWarpGroups(const AttentionProblem &p, const Target &target) {
+  return target.capability == 90 && p.kernel == "sm90.paged_attention" &&
+         p.headDim % 64 == 0 && !isScaled(p);
+}
+
+static Prefill chooseSm90Prefill(const AttentionProblem &p) {
+  constexpr int64_t kNarrowDim = 128, kStages = 2, kBarrierBytes = 32;
+  constexpr int64_t kMathWarps = 8, kAlignment = 1024;
+  Prefill c{kMathWarps, 1, p.headDim <= kNarrowDim ? 128 : 64};
+  c.stages = kStages;
+  c.sharedBytes = kAlignment +
+                  (c.queries() + 2 * c.stages * c.keys) * p.headDim * 2 +
+                  kBarrierBytes * c.stages;
+  return c;
+}
+
 /// The first that fits; none where 0 warps.
-static Prefill choosePrefill(const AttentionProblem &p,
+static Prefill choosePrefill(const AttentionProblem &p, const Target &target,
                              const DeviceLimits &device) {
+  if (takesWarpGroups(p, target))
+    return chooseSm90Prefill(p);
   static constexpr Prefill kNarrow[] = {{4, 2, 64}, {4, 1, 64}, {4, 1, 32}};
   static constexpr Prefill kWide[] = {{8, 1, 64}, {4, 1, 64}, {4, 1, 32}};
   const int64_t pitch = pitchOf(alignTo(p.headDim, 16) * 2);
@@ -164,6 +184,24 @@ struct Arg {
   Param param;
 };
 } // namespace
+
+/// Keys or values as a tensor map over the rows of the cache. How many rows it
+/// has is known to the runtime only; none behind them is ever named.
+static Arg mapArg(const AttentionProblem &p, const char *name, int arg) {
+  constexpr int64_t kMostRows = int64_t(1) << 30;
+  constexpr int32_t kSwizzle = 128, kBoxColumns = 64;
+  Param map;
+  map.kind = OCTET_PARAM_TENSOR_MAP;
+  map.arg = arg;
+  map.type = p.kvType;
+  map.swizzle = kSwizzle;
+  map.rows = kMostRows;
+  map.cols = p.kvHeads * p.headDim;
+  map.boxRows = int32_t(kPageTokens);
+  map.boxCols = kBoxColumns;
+  return {"const __grid_constant__ octet::cuda::TensorMap " + std::string(name),
+          name, map};
+}
 
 static std::vector<Arg> operandArgs(const AttentionProblem &p) {
   const std::string type = className(p.type), kv = className(p.kvType);
@@ -297,6 +335,47 @@ static std::vector<KernelInstance> makeDecode(const AttentionProblem &p,
   return kernels;
 }
 
+/// A sequence's last tile may be a part of one.
+static Grid prefillGrid(const AttentionProblem &p, const Prefill &c) {
+  const int64_t group = groupOf(p);
+  return {int32_t(p.kvHeads * cdiv(group, c.queries())), 0,
+          int32_t(std::max<int64_t>(1, c.queries() / group)), 1};
+}
+
+static KernelInstance makeSm90Prefill(const AttentionProblem &p,
+                                      const Prefill &c) {
+  constexpr int64_t kCopyWarps = 4;
+  const std::string keys = std::to_string(c.keys);
+  const std::string stages = std::to_string(c.stages);
+  const std::string rows = std::to_string(kMaxRows);
+  KernelInstance kernel;
+  kernel.label = "sm90_prefill d" + std::to_string(p.headDim) + "_q" +
+                 std::to_string(c.queries()) + "k" + keys;
+  kernel.entry = "octet_kernel_sm90_prefill_" + shapeName(p) + "_k" + keys +
+                 "_t" + stages + "_r" + rows;
+  kernel.threads = int32_t((kCopyWarps + c.warps) * kLanes);
+  kernel.sharedBytes = int32_t(c.sharedBytes);
+  kernel.overlaps = true;
+  kernel.grid[0] = prefillGrid(p, c);
+  std::vector<Arg> args = operandArgs(p);
+  if (isScaled(p)) {
+    args.push_back(kScaleArg(p));
+    args.push_back(vScaleArg(p));
+  } else {
+    args[1] = mapArg(p, "k", AttentionProblem::K);
+    args[2] = mapArg(p, "v", AttentionProblem::V);
+  }
+  for (Arg arg : {outputArg(p), sequencesArg(), numSequencesArg(), pagesArg()})
+    args.push_back(std::move(arg));
+  writeSource(kernel, p, "sm90_prefill.cuh",
+              "sequences of more than " + rows + " row", "Sm90Prefill",
+              "/*kKeys=*/" + keys + ", /*kStages=*/" + stages +
+                  ", /*kSkipRows=*/" + rows,
+              "Config::kSharedBytes == " + std::to_string(c.sharedBytes),
+              isScaled(p) ? "sm90PrefillOfCodes" : "sm90Prefill", args);
+  return kernel;
+}
+
 static KernelInstance makePrefill(const AttentionProblem &p, const Prefill &c) {
   const std::string warps = std::to_string(c.warps);
   const std::string rowTiles = std::to_string(c.rowTiles);
@@ -310,10 +389,7 @@ static KernelInstance makePrefill(const AttentionProblem &p, const Prefill &c) {
   kernel.threads = int32_t(c.warps * kLanes);
   kernel.sharedBytes = int32_t(c.sharedBytes);
   kernel.overlaps = true;
-  // A sequence's last tile may be a part of one.
-  const int64_t group = groupOf(p);
-  kernel.grid[0] = {int32_t(p.kvHeads * cdiv(group, c.queries())), 0,
-                    int32_t(std::max<int64_t>(1, c.queries() / group)), 1};
+  kernel.grid[0] = prefillGrid(p, c);
   std::vector<Arg> args = operandArgs(p);
   for (Arg arg : {kScaleArg(p), vScaleArg(p), outputArg(p), sequencesArg(),
                   numSequencesArg(), pagesArg()})
@@ -354,7 +430,7 @@ octet::cuda::makePagedAttention(const AttentionProblem &problem,
     return internalError(problem.module, problem.kernel + ": " + fault);
   const DeviceLimits device = limitsOf(target);
   const Decode decode = chooseDecode(problem, device);
-  const Prefill prefill = choosePrefill(problem, device);
+  const Prefill prefill = choosePrefill(problem, target, device);
   if (decode.sharedBytes > device.sharedPerCta || prefill.warps == 0)
     return internalError(problem.module,
                          problem.kernel + ": " +
@@ -369,7 +445,9 @@ octet::cuda::makePagedAttention(const AttentionProblem &problem,
   launch.variants[0].maxRows = kMaxRows;
   for (KernelVariant &variant : launch.variants)
     variant.kernels = makeDecode(problem, decode);
-  launch.variants[1].kernels.push_back(makePrefill(problem, prefill));
+  launch.variants[1].kernels.push_back(prefill.stages
+                                           ? makeSm90Prefill(problem, prefill)
+                                           : makePrefill(problem, prefill));
   // Keys and values are not counted: how many there are is in the context.
   launch.rowBytes = 2 * problem.qHeads * problem.headDim * 2;
   return launch;

@@ -7,7 +7,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Instances of runtime/kernels/cuda/attention: pagedDecode for the sequences of
-// one row and, where a step has longer ones, pagedPrefill for those.
+// one row and, where a step has longer ones, pagedPrefill for those; of
+// `sm90.paged_attention` with heads of a multiple of 64, sm90Prefill.
 //
 //===----------------------------------------------------------------------===//
 

@@ -53,6 +53,11 @@ std::string errorOf(const AttentionProblem &p) {
 
 constexpr int32_t kBf16 = OCTET_BF16, kF16 = OCTET_F16, kE4m3 = OCTET_E4M3;
 
+AttentionProblem sm90(AttentionProblem p) {
+  p.kernel = "sm90.paged_attention";
+  return p;
+}
+
 TEST(CudaAttention, DecodingIsAVariantOfItsOwn) {
   KernelLaunch launch = make(makeProblem(kBf16, kBf16, 32, 8, 128), "sm_90a");
   EXPECT_TRUE(launch.byLongest);
@@ -157,6 +162,24 @@ TEST(CudaAttention, ScalesAreArgumentsOfAnFp8Cache) {
   EXPECT_EQ(uses(scaled, AttentionProblem::VScale), 3);
 }
 
+TEST(CudaAttention, WarpGroupsReadTheCacheByTensorMaps) {
+  const AttentionProblem plain = sm90(makeProblem(kBf16, kBf16, 32, 8, 128));
+  const KernelInstance kernel =
+      make(plain, "sm_90a").variants[1].kernels.back();
+  EXPECT_EQ(kernel.threads, 384);
+  for (size_t i : {1, 2}) {
+    const Param &map = kernel.params[i];
+    EXPECT_EQ(map.kind, OCTET_PARAM_TENSOR_MAP);
+    EXPECT_EQ(map.arg, i == 1 ? AttentionProblem::K : AttentionProblem::V);
+    EXPECT_EQ(map.cols, 8 * 128);
+    EXPECT_EQ(map.boxRows, OCTET_PAGE);
+    EXPECT_EQ(map.boxCols * 2, map.swizzle);
+  }
+  // Other heads are not cut into parts of 64.
+  const AttentionProblem odd = sm90(makeProblem(kBf16, kBf16, 32, 8, 96));
+  EXPECT_EQ(make(odd, "sm_90a").variants[1].kernels.back().threads, 128);
+}
+
 TEST(CudaAttention, RefusesWhatTheTemplatesDoNotHave) {
   EXPECT_NE(errorOf(makeProblem(OCTET_F32, OCTET_F32, 8, 8, 64))
                 .find("q is f32, not bf16 or f16"),
@@ -187,6 +210,8 @@ TEST(CudaAttention, CompilesForEveryTarget) {
       {"sm_86", makeProblem(kF16, kF16, 14, 2, 72, 300)},
       {"sm_89", makeProblem(kF16, kE4m3, 4, 4, 40)},
       {"sm_90a", makeProblem(kBf16, kE4m3, 32, 8, 128)},
+      {"sm_90a", sm90(makeProblem(kBf16, kBf16, 32, 8, 128))},
+      {"sm_90a", sm90(makeProblem(kF16, kE4m3, 8, 4, 256, 512))},
       {"sm_100f", makeProblem(kBf16, kBf16, 40, 2, 96, 1024)},
       {"sm_120f", makeProblem(kBf16, kBf16, 4, 4, 256)},
   };

@@ -256,7 +256,7 @@ OCTET_DEVICE void pagedPrefill(const typename Config::Shape::T *q,
   }
 
   float result[kRowTiles][kDimTiles][4];
-  float maximum[kRowTiles][2], sum[kRowTiles][2];
+  float maximum[kRowTiles][2], sum[kRowTiles][2]; // of scores times log2 e
 #pragma unroll
   for (int r = 0; r < kRowTiles; ++r) {
 #pragma unroll
@@ -339,14 +339,16 @@ OCTET_DEVICE void pagedPrefill(const typename Config::Shape::T *q,
     for (int r = 0; r < kRowTiles; ++r)
 #pragma unroll
       for (int i = 0; i < 2; ++i) {
-        float now = maximum[r][i];
+        float now = minusInfinity();
 #pragma unroll
         for (int j = 0; j < kKeyTiles; ++j)
           now = fmaxf(now, fmaxf(scores[r][j][2 * i], scores[r][j][2 * i + 1]));
         now = fmaxf(now, __shfl_xor_sync(~0u, now, 1));
         now = fmaxf(now, __shfl_xor_sync(~0u, now, 2));
-        const float base = finiteMaximum(now) * scale;
-        const float factor = exp2Approximate(fmaf(maximum[r][i], scale, -base));
+        now = fmaxf(maximum[r][i], now * scale);
+        const float base = finiteMaximum(now);
+        // 1 where the maximum stays, so that tiles that a row does not see change nothing.
+        const float factor = exp2Approximate(maximum[r][i] - base);
         maximum[r][i] = now;
         float total = 0.f;
 #pragma unroll

@@ -21,7 +21,7 @@
 //   logits    [rows, vocab]  F32         vocab        4
 //   options   [rows]         SampleRow                4
 //   tokens    [rows]         i32                      4            -1: no logit above -inf
-//   scratch   [rows, vocab]  F32         vocab        4            not of greedyRows
+//   scratch   [rows][2]      u32, F32    kPadded      16           keys and p; not of greedyRows
 //
 // Nothing is sorted: a sum in that order is a radix selection of 11 bits of v at a time.
 //
@@ -32,7 +32,9 @@
 //           exp or sum, a last place off, tips the rounding of a p.
 //
 // Threads   kThreads, a multiple of 32, at most 1024; rows CTAs.
-// Shared    static: 2^11 sums of 8 bytes and 32 of 8.
+// Shared    static: 2^11 sums of 8 bytes and 32 of 8. A sum is two words, because shared memory
+// adds
+//           words, and anything longer by trying again and again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,6 +59,7 @@ struct Sampler {
   static_assert(kVocab >= 1 && kVocab <= (1 << 24), "ids are exact and sums of p fit");
   static_assert(kThreads % 32 == 0 && kThreads >= 32 && kThreads <= 1024, "whole warps");
   static constexpr int kWarps = kThreads / 32;
+  static constexpr int kPadded = alignUp(kVocab, 4);
 };
 
 namespace sample {
@@ -84,11 +87,35 @@ struct Limit {
 };
 
 struct Shared {
-  u64 digits[kDigits];
+  u32 low[kDigits], high[kDigits]; // words of sums
   u64 warps[32];
   u64 found[3];
   int id;
+
+  OCTET_DEVICE u64 sumAt(int digit) const {
+    return static_cast<u64>(high[digit]) << 32 | low[digit];
+  }
+  OCTET_DEVICE void add(int digit, u64 x) {
+    const u32 word = static_cast<u32>(x);
+    const u32 before = atomicAdd(&low[digit], word);
+    const u32 carried = static_cast<u32>(x >> 32) + (before + word < before);
+    if (carried != 0)
+      atomicAdd(&high[digit], carried);
+  }
 };
+
+/// Visits all tokens by their keys: visit(id, key); ids of padding have kNoKey.
+template <class Config, class Visit>
+OCTET_DEVICE void forTokens(const u32 *keys, Visit visit) {
+#pragma unroll 4
+  for (int i = 4 * threadIdx.x; i < Config::kPadded; i += 4 * Config::kThreads) {
+    const uint4 x = load16(keys + i);
+    visit(i, x.x);
+    visit(i + 1, x.y);
+    visit(i + 2, x.z);
+    visit(i + 3, x.w);
+  }
+}
 
 /// Sums `x` over the CTA, in a fixed order. All threads get it.
 template <class Config, class T>
@@ -131,20 +158,26 @@ OCTET_DEVICE int idOfBest(u64 best) {
   return static_cast<int>(0xffffffffu - static_cast<u32>(best));
 }
 
+/// \param keys  null, or where all keys are written.
 template <class Config>
-OCTET_DEVICE u64 findLargest(const float *logits, float temperature, Shared &shared) {
-  u32 key = kNoKey;
+OCTET_DEVICE u64 findLargest(const float *logits, float temperature, u32 *keys, Shared &shared) {
+  u32 best = kNoKey;
   int id = -1;
 #pragma unroll 8
   for (int i = threadIdx.x; i < Config::kVocab; i += Config::kThreads) {
     const float v = logits[i] / temperature;
     // A NaN is not above -inf. Of equals, the first stays.
-    if (v > floatOf(0xff800000u) && (id < 0 || keyOf(v) > key)) {
-      key = keyOf(v);
+    const u32 key = v > floatOf(0xff800000u) ? keyOf(v) : kNoKey;
+    if (key > best) {
+      best = key;
       id = i;
     }
+    if (keys)
+      keys[i] = key;
   }
-  return largestOf<Config>(key, id, shared);
+  if (keys && threadIdx.x < Config::kPadded - Config::kVocab)
+    keys[Config::kVocab + threadIdx.x] = kNoKey;
+  return largestOf<Config>(best, id, shared); // a barrier: keys are there for all
 }
 
 /// A token in the order, and the sum of the weights up to and with it.
@@ -155,10 +188,9 @@ struct Place {
 };
 
 /// The first token of those within `limit` at which the running sum of weights exceeds `target`.
-/// \param keyAt     keyAt(i): the key of token i, kNoKey if it takes no part
-/// \param weightAt  weightAt(i): equal for equal keys
-template <class Config, class KeyAt, class WeightAt>
-OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, KeyAt keyAt, WeightAt weightAt,
+/// \param weightAt  weightAt(i): equal for equal keys.
+template <class Config, class WeightAt>
+OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, const u32 *keys, WeightAt weightAt,
                              Shared &shared) {
   const int thread = threadIdx.x;
   u32 prefix = 0, mask = 0;
@@ -167,23 +199,22 @@ OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, KeyAt keyAt, Weight
     const int bits = minOf(kDigitBits, bitsLeft), shift = bitsLeft - bits;
     __syncthreads();
     for (int i = thread; i < kDigits; i += Config::kThreads)
-      shared.digits[i] = 0;
+      shared.low[i] = shared.high[i] = 0;
     if (thread == 0)
       shared.found[0] = kDigits;
     __syncthreads();
-#pragma unroll 4
-    for (int i = thread; i < Config::kVocab; i += Config::kThreads) {
-      const u32 key = keyAt(i);
+    forTokens<Config>(keys, [&](int i, u32 key) {
       if (key != kNoKey && (key & mask) == prefix && limit.keeps(key, i))
-        atomicAdd(&shared.digits[(key >> shift) & ((1u << bits) - 1)], weightAt(i));
-    }
+        if (const u64 weight = weightAt(i); weight != 0)
+          shared.add((key >> shift) & ((1u << bits) - 1), weight);
+    });
     __syncthreads();
     // A warp finds the digit, the largest first: sums of kDigits / 32 each, then one by one.
     if (thread < 32) {
       constexpr int kEach = kDigits / 32;
       u64 own = 0;
       for (int i = 0; i < kEach; ++i)
-        own += shared.digits[kDigits - 1 - (thread * kEach + (i + thread) % kEach)];
+        own += shared.sumAt(kDigits - 1 - (thread * kEach + (i + thread) % kEach));
       u64 before = own;
 #pragma unroll
       for (int step = 1; step < 32; step *= 2) {
@@ -193,8 +224,8 @@ OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, KeyAt keyAt, Weight
       before -= own;
       if (rest >= before && rest - before < own) {
         int digit = kDigits - 1 - thread * kEach;
-        while (rest - before >= shared.digits[digit]) {
-          before += shared.digits[digit];
+        while (rest - before >= shared.sumAt(digit)) {
+          before += shared.sumAt(digit);
           --digit;
         }
         shared.found[0] = digit;
@@ -218,12 +249,12 @@ OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, KeyAt keyAt, Weight
     shared.found[2] = 0;
   }
   __syncthreads();
-#pragma unroll 4
-  for (int i = thread; i < Config::kVocab; i += Config::kThreads)
-    if (keyAt(i) == prefix && limit.keeps(prefix, i)) {
+  forTokens<Config>(keys, [&](int i, u32 key) {
+    if (key == prefix && limit.keeps(prefix, i)) {
       first = minOf(first, i);
       shared.found[2] = weightAt(i); // the same by all
     }
+  });
   if (first != 0x7fffffff)
     atomicMin(&shared.id, first);
   __syncthreads();
@@ -234,7 +265,7 @@ OCTET_DEVICE Place findPlace(u64 target, const Limit &limit, KeyAt keyAt, Weight
   if (skip > 0)
     for (int base = 0; base < Config::kVocab; base += Config::kThreads) {
       const int i = base + thread;
-      const bool has = i < Config::kVocab && keyAt(i) == prefix && limit.keeps(prefix, i);
+      const bool has = i < Config::kVocab && keys[i] == prefix && limit.keeps(prefix, i);
       const u64 count = __syncthreads_count(has);
       if (skip >= count) {
         skip -= count;
@@ -266,25 +297,27 @@ OCTET_DEVICE void greedyRows(const float *logits, int *tokens) {
   launchNextGrid();
   waitForPriorGrids();
   const u64 best = sample::findLargest<Config>(
-      logits + static_cast<i64>(blockIdx.x) * Config::kVocab, 1.f, shared);
+      logits + static_cast<i64>(blockIdx.x) * Config::kVocab, 1.f, nullptr, shared);
   if (threadIdx.x == 0)
     tokens[blockIdx.x] = sample::idOfBest(best);
 }
 
 template <class Config>
 OCTET_DEVICE void sampleRows(const float *logits, const SampleRow *options, int *tokens,
-                             float *scratch) {
+                             void *scratch) {
   __shared__ sample::Shared shared;
   launchNextGrid();
   waitForPriorGrids();
   const i64 row = blockIdx.x;
   const float *own = logits + row * Config::kVocab;
-  float *p = scratch + row * Config::kVocab;
+  u32 *keys = static_cast<u32 *>(scratch) + 2 * row * Config::kPadded;
+  float *p = reinterpret_cast<float *>(keys + Config::kPadded);
   const SampleRow o = options[row];
   const bool greedy = !(o.temperature > 0.f);
 
   // The largest
-  const u64 best = sample::findLargest<Config>(own, greedy ? 1.f : o.temperature, shared);
+  const u64 best = sample::findLargest<Config>(own, greedy ? 1.f : o.temperature,
+                                               greedy ? nullptr : keys, shared);
   const u32 bestKey = sample::keyOfBest(best);
   const int bestId = sample::idOfBest(best);
   const float largest = sample::valueOf(bestKey);
@@ -294,35 +327,28 @@ OCTET_DEVICE void sampleRows(const float *logits, const SampleRow *options, int 
     return;
   }
   if (largest == floatOf(0x7f800000u)) { // a tiny temperature: inf - inf would be NaN
-    const u64 plain = sample::findLargest<Config>(own, 1.f, shared);
+    const u64 plain = sample::findLargest<Config>(own, 1.f, nullptr, shared);
     if (threadIdx.x == 0)
       tokens[row] = sample::idOfBest(plain);
     return;
   }
-  auto keyAt = [&](int i) {
-    const float v = own[i] / o.temperature;
-    return v > floatOf(0xff800000u) ? sample::keyOf(v) : sample::kNoKey;
-  };
-
   // Top-k
   sample::Limit limit;
   if (o.topK > 0 && o.topK < Config::kVocab) {
     const sample::Place place = sample::findPlace<Config>(
-        static_cast<u64>(o.topK) - 1, limit, keyAt, [](int) { return u64(1); }, shared);
+        static_cast<u64>(o.topK) - 1, limit, keys, [](int) { return u64(1); }, shared);
     limit = place.found ? place.limit : limit;
   }
 
   // Softmax
   double sum = 0;
-#pragma unroll 2
-  for (int i = threadIdx.x; i < Config::kVocab; i += Config::kThreads) {
-    const u32 key = keyAt(i);
+  sample::forTokens<Config>(keys, [&](int i, u32 key) {
     float e = 0.f;
     if (key != sample::kNoKey && limit.keeps(key, i))
       e = static_cast<float>(exp(static_cast<double>(sample::valueOf(key) - largest)));
     p[i] = e;
     sum += e;
-  }
+  });
   sum = sample::sumOf<Config>(sum, shared);
 
   // Min-p, in the same pass as the division; tokens that go have p = 0
@@ -331,20 +357,21 @@ OCTET_DEVICE void sampleRows(const float *logits, const SampleRow *options, int 
   auto weightAt = [&](int i) {
     return static_cast<u64>(__double2ull_rn(static_cast<double>(p[i]) * sample::kUnit));
   };
-#pragma unroll 4
-  for (int i = threadIdx.x; i < Config::kVocab; i += Config::kThreads) {
-    float x = static_cast<float>(static_cast<double>(p[i]) / sum);
-    x = x < least ? 0.f : x;
-    p[i] = x;
-    mass += weightAt(i);
-  }
+#pragma unroll 2
+  for (int i = 4 * threadIdx.x; i < Config::kPadded; i += 4 * Config::kThreads)
+#pragma unroll
+    for (int j = i; j < i + 4; ++j) {
+      const float x = static_cast<float>(static_cast<double>(p[j]) / sum);
+      p[j] = x < least ? 0.f : x;
+      mass += weightAt(j);
+    }
   mass = sample::sumOf<Config>(mass, shared);
 
   // Top-p
   if (o.topP < 1.f) {
     const double reached = ceil(static_cast<double>(o.topP) * sample::kUnit);
     const u64 target = reached < 1.0 ? 0 : static_cast<u64>(reached) - 1;
-    const sample::Place place = sample::findPlace<Config>(target, limit, keyAt, weightAt, shared);
+    const sample::Place place = sample::findPlace<Config>(target, limit, keys, weightAt, shared);
     if (place.found) {
       limit = place.limit;
       mass = place.sum;
@@ -354,7 +381,7 @@ OCTET_DEVICE void sampleRows(const float *logits, const SampleRow *options, int 
   // Draw: floor(uniform * mass), the number having 24 bits
   const u64 uniform = static_cast<u64>(o.uniform * 0x1p24f);
   const u64 target = __umul64hi(mass, uniform) << 40 | (mass * uniform) >> 24;
-  const sample::Place place = sample::findPlace<Config>(target, limit, keyAt, weightAt, shared);
+  const sample::Place place = sample::findPlace<Config>(target, limit, keys, weightAt, shared);
   if (threadIdx.x == 0)
     tokens[row] = place.found ? place.limit.id : bestId;
 }
