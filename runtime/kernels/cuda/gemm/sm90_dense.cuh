@@ -20,16 +20,9 @@
 
 namespace octet::cuda {
 
+/// `Bias` is void where there is none.
 template <class Input, class Output, class Bias, int kN, int kK>
-using Sm90Dense = Sm90Product<Input, Output, Bias, ScaleKind::None, ScaleKind::None, kN, kK,
-                              Shards<kN>>;
-
-/// `bias` may be null.
-template <class P>
-OCTET_DEVICE Sm90Operands<P> denseOperands(const TensorMap &x, const TensorMap &w,
-                                           const typename P::Bias *bias, typename P::Output *y,
-                                           int m) {
-  return {&x, &w, nullptr, nullptr, nullptr, bias, y, m};
-}
+using Sm90Dense =
+    Sm90Product<Input, Output, Bias, Scaling::None, Scaling::None, kN, kK, Shards<kN>>;
 
 } // namespace octet::cuda

@@ -22,17 +22,9 @@
 
 namespace octet::cuda {
 
+/// `Bias` is void where there is none.
 template <class Output, class Bias, int kN, int kK, class ShardWidths>
 using Sm90Fp8Block =
-    Sm90Product<E4m3, Output, Bias, ScaleKind::Block, ScaleKind::Block, kN, kK, ShardWidths>;
-
-/// `bias` may be null.
-template <class P>
-OCTET_DEVICE Sm90Operands<P> fp8BlockOperands(const TensorMap &x, const TensorMap &xScale,
-                                              const TensorMap &w, const float *wScale,
-                                              const typename P::Bias *bias, typename P::Output *y,
-                                              int m) {
-  return {&x, &w, &xScale, nullptr, wScale, bias, y, m};
-}
+    Sm90Product<E4m3, Output, Bias, Scaling::Block, Scaling::Block, kN, kK, ShardWidths>;
 
 } // namespace octet::cuda

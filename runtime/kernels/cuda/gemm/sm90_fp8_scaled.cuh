@@ -21,17 +21,9 @@
 
 namespace octet::cuda {
 
-template <class Output, class Bias, ScaleKind kScaleX, ScaleKind kScaleW, int kN, int kK,
+/// `Bias` is void where there is none.
+template <class Output, class Bias, Scaling kXScaling, Scaling kWScaling, int kN, int kK,
           class ShardWidths>
-using Sm90Fp8Scaled = Sm90Product<E4m3, Output, Bias, kScaleX, kScaleW, kN, kK, ShardWidths>;
-
-/// `bias` may be null.
-template <class P>
-OCTET_DEVICE Sm90Operands<P> fp8ScaledOperands(const TensorMap &x, const float *xScale,
-                                               const TensorMap &w, const float *wScale,
-                                               const typename P::Bias *bias, typename P::Output *y,
-                                               int m) {
-  return {&x, &w, nullptr, xScale, wScale, bias, y, m};
-}
+using Sm90Fp8Scaled = Sm90Product<E4m3, Output, Bias, kXScaling, kWScaling, kN, kK, ShardWidths>;
 
 } // namespace octet::cuda

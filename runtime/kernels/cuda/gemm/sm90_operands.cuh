@@ -28,6 +28,7 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "tile/descriptor.cuh"
+#include "tile/scales.cuh"
 #include "tile/shards.cuh"
 #include "tile/stages.cuh"
 
@@ -37,20 +38,30 @@ namespace octet::cuda {
 // The product
 //===----------------------------------------------------------------------===//
 
-/// What a scale of an operand is for: nothing, all of it (of a shard, for W), a row of it, or a
-/// block: 1x128 of X, 128x128 of W.
-enum class ScaleKind { None, Tensor, Row, Block };
+template <bool kFirst, class A, class B>
+struct ChooseType {
+  using Type = A;
+};
+template <class A, class B>
+struct ChooseType<false, A, B> {
+  using Type = B;
+};
+template <bool kFirst, class A, class B>
+using Choose = typename ChooseType<kFirst, A, B>::Type;
 
-template <class Input_, class Output_, class Bias_, ScaleKind kScaleX_, ScaleKind kScaleW_, int kN_,
+template <class Input_, class Output_, class Bias_, Scaling kXScaling_, Scaling kWScaling_, int kN_,
           int kK_, class Shards_>
 struct Sm90Product {
   using Input = Input_;   ///< of X and W: E4m3, Bf16 or F16
   using Output = Output_; ///< Bf16, F16 or float
-  using Bias = Bias_;     ///< Bf16, F16 or float, also where there is none
+  using Bias = Bias_;     ///< Bf16, F16, float, or void where there is none
   using Shards = Shards_;
-  static constexpr ScaleKind kScaleX = kScaleX_, kScaleW = kScaleW_;
+  static constexpr Scaling kXScaling = kXScaling_, kWScaling = kWScaling_;
   static constexpr int kN = kN_, kK = kK_;
-  static constexpr bool kBlocks = kScaleW == ScaleKind::Block;
+  static constexpr bool kBlocks = kWScaling == Scaling::Block;
+  static constexpr bool kHasBias = !kIsSame<Bias, void>;
+  /// The argument of the scales of X: by tensor map where they are of blocks.
+  using XScale = Choose<kBlocks, TensorMap, float>;
   static constexpr bool kPromotes = kIsSame<Input, E4m3>;
   static constexpr int kStepK = kRowBytes / sizeof(Input);
   static constexpr int kSteps = divideUp(kK, kStepK);
@@ -59,62 +70,87 @@ struct Sm90Product {
                 "operands are E4M3, BF16 or F16");
   static_assert(kK * sizeof(Input) % 16 == 0, "rows of X and W are multiples of 16 bytes");
   static_assert(Shards::kTotal == kN, "the shards are all rows of W");
-  static_assert(kBlocks == (kScaleX == ScaleKind::Block), "blocks scale both operands or neither");
-  static_assert((kScaleX == ScaleKind::None) == (kScaleW == ScaleKind::None) &&
-                    (kScaleX == ScaleKind::None) == !kIsSame<Input, E4m3>,
+  static_assert(kBlocks == (kXScaling == Scaling::Block), "blocks scale both operands or neither");
+  static_assert((kXScaling == Scaling::None) == (kWScaling == Scaling::None) &&
+                    (kXScaling == Scaling::None) == !kIsSame<Input, E4m3>,
                 "E4M3 is scaled, other operands are not");
   static_assert(!kBlocks || Shards::isAligned(128, 8),
                 "shards that have block scales start at multiples of 8 rows");
 };
 
-/// Operands in global memory, as far as a contract has them.
-template <class P> struct Sm90Operands {
-  const TensorMap *x = nullptr, *w = nullptr;
-  const TensorMap *xScaleMap = nullptr; ///< of block scales [K / 128][M]
-  const float *xScale = nullptr;        ///< [M] or one
-  const float *wScale = nullptr;        ///< blocks [scale rows][K / 128], [N] or one a shard
-  const typename P::Bias *bias = nullptr; ///< [N]
-  typename P::Output *y = nullptr;        ///< [M][N]
-  int m = 0;
+/// Operands in global memory; those that a contract has not are null.
+template <class P>
+struct Sm90Operands {
+  const TensorMap *x;
+  const typename P::XScale *xScale; ///< blocks [K / 128][M], [M] or one
+  const TensorMap *w;
+  const float *wScale;          ///< blocks [scale rows][K / 128], [N] or one a shard
+  const typename P::Bias *bias; ///< [N]
+  typename P::Output *y;        ///< [M][N]
+  int m;
 };
 
+template <class P>
+OCTET_DEVICE void prefetchMaps(const Sm90Operands<P> &ops) {
+  prefetchMap(ops.w);
+  prefetchMap(ops.x);
+  if constexpr (P::kBlocks)
+    prefetchMap(ops.xScale);
+}
+
 /// What a sum of row `row` is multiplied by at its end, N's part left out.
-template <class P> OCTET_DEVICE float rowScale(const Sm90Operands<P> &ops, int row) {
-  if constexpr (P::kScaleX == ScaleKind::Row)
+template <class P>
+OCTET_DEVICE float rowScale(const Sm90Operands<P> &ops, int row) {
+  if constexpr (P::kXScaling == Scaling::Row)
     return row < ops.m ? ops.xScale[row] : 0.f;
-  else if constexpr (P::kScaleX == ScaleKind::Tensor)
+  else if constexpr (P::kXScaling == Scaling::Tensor)
     return ops.xScale[0];
   else
     return 1.f;
 }
 
-template <class P> OCTET_DEVICE float columnScale(const Sm90Operands<P> &ops, int column) {
-  if constexpr (P::kScaleW == ScaleKind::Row)
+template <class P>
+OCTET_DEVICE float columnScale(const Sm90Operands<P> &ops, int column) {
+  if constexpr (P::kWScaling == Scaling::Row)
     return column < P::kN ? ops.wScale[column] : 0.f;
-  else if constexpr (P::kScaleW == ScaleKind::Tensor)
+  else if constexpr (P::kWScaling == Scaling::Tensor)
     return ops.wScale[P::Shards::shardOf(column)];
   else
     return 1.f;
 }
 
-template <class P> OCTET_DEVICE float columnBias(const Sm90Operands<P> &ops, int column) {
-  return ops.bias && column < P::kN ? toFloat(ops.bias[column]) : 0.f;
+template <class P>
+OCTET_DEVICE float columnBias(const Sm90Operands<P> &ops, int column) {
+  if constexpr (P::kHasBias)
+    return column < P::kN ? toFloat(ops.bias[column]) : 0.f;
+  else
+    return 0.f;
 }
 
 /// The value before its one rounding (N6, N6b).
-template <class P> OCTET_DEVICE float finish(float sum, float scaleX, float scaleW, float bias) {
-  if constexpr (P::kScaleX == ScaleKind::Row || P::kScaleX == ScaleKind::Tensor)
+template <class P>
+OCTET_DEVICE float finish(float sum, float scaleX, float scaleW, float bias) {
+  if constexpr (P::kXScaling == Scaling::Row || P::kXScaling == Scaling::Tensor)
     sum = __fmul_rn(sum, __fmul_rn(scaleX, scaleW));
-  return __fadd_rn(sum, bias);
+  return P::kHasBias ? __fadd_rn(sum, bias) : sum;
 }
 
 //===----------------------------------------------------------------------===//
 // Scales of W in a stage
 //===----------------------------------------------------------------------===//
 
+/// Bits 0, step, 2 step, ... of a mask of CTAs.
+constexpr __host__ __device__ u32 everyNth(int count, int step) {
+  u32 mask = 0;
+  for (int i = 0; i < count; ++i)
+    mask |= 1u << (i * step);
+  return mask;
+}
+
 /// The block scales of a tile of kRows rows of W for one step of K: one float a granule, copied by
 /// as many lanes of the producer's warp, which arrive on the stage's barrier when theirs is there.
-template <class P, int kRows> struct WeightScales {
+template <class P, int kRows>
+struct WeightScales {
   /// Rows, counted from any multiple of it, that have one scale row.
   static constexpr int granule() {
     int rows = 128;
@@ -127,20 +163,13 @@ template <class P, int kRows> struct WeightScales {
   static constexpr int kBytes = alignUp(kCount * 4, 16);
   static_assert(kCount <= 32, "a lane copies a scale: the tile's rows or the shards' ends are odd");
 
-  /// This lane's pointer at step 0, null for a lane that has none.
-  static OCTET_DEVICE const float *source(const float *scales, int row, int lane) {
-    if (lane >= kCount)
-      return nullptr;
-    int n = minOf(row + lane * kGranule, P::kN - 1);
-    return scales + static_cast<i64>(P::Shards::scaleRow(n, 128)) * P::kSteps;
-  }
-
-  static OCTET_DEVICE void copy(const float *source, u32 stage, int lane, u32 barrier) {
-    if (!source)
-      return;
+  /// By the lanes below kCount, each its own.
+  static OCTET_DEVICE void copy(const float *scales, int row, int step, u32 stage, u32 barrier) {
+    const int lane = threadIdx.x % 32, n = minOf(row + lane * kGranule, P::kN - 1);
+    const float *from = scales + static_cast<i64>(P::Shards::scaleRow(n, 128)) * P::kSteps + step;
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n"
                  "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(stage + 4 * lane),
-                 "l"(source), "r"(barrier)
+                 "l"(from), "r"(barrier)
                  : "memory");
   }
 };
@@ -161,7 +190,8 @@ OCTET_DEVICE float2 loadShared2(u32 address) {
 //===----------------------------------------------------------------------===//
 
 /// Sums without block scales: added as they are.
-template <int kColumns> struct PlainSums {
+template <int kColumns>
+struct PlainSums {
   static constexpr bool kReadsLate = false;
   struct Values {};
   OCTET_DEVICE Values load(int, int) const { return {}; }
@@ -174,7 +204,8 @@ template <int kColumns> struct PlainSums {
 };
 
 /// Rows of the sums are rows of X, columns rows of W.
-template <int kColumns, int kGranule, int kStrideX, int kStrideW> struct TiledScales {
+template <int kColumns, int kGranule, int kStrideX, int kStrideW>
+struct TiledScales {
   static constexpr bool kReadsLate = false;
   static constexpr int kGranules = kColumns / kGranule;
   u32 x, w; ///< this thread's first row, the tile's first granule, in stage 0
@@ -207,7 +238,8 @@ template <int kColumns, int kGranule, int kStrideX, int kStrideW> struct TiledSc
 };
 
 /// Rows of the sums are rows of W, columns rows of X.
-template <int kColumns, bool kOneScale, int kStrideX, int kStrideW> struct SwappedScales {
+template <int kColumns, bool kOneScale, int kStrideX, int kStrideW>
+struct SwappedScales {
   /// Scales of many columns would take more registers than there are: they are read when they are
   /// used, and the stage is released after that.
   static constexpr bool kReadsLate = kColumns >= 64;
@@ -343,7 +375,7 @@ private:
   OCTET_DEVICE void runOverlapped(float (&total)[kSums], StageCursor<kStages> &at, int steps,
                                   const Scales &scales, const Release &release) const {
     float first[kSums], second[kSums];
-    auto begin = [&](float(&part)[kSums]) {
+    auto begin = [&](float (&part)[kSums]) {
       wait(full + 8 * at.stage, at.parity);
       pinRegisters(part);
       wgmmaFence();
@@ -352,7 +384,7 @@ private:
       at.advance();
       return stage;
     };
-    auto end = [&](float(&part)[kSums], int stage) {
+    auto end = [&](float (&part)[kSums], int stage) {
       pinRegisters(part);
       auto values = scales.load(stage, 0);
       if constexpr (!Scales::kReadsLate)

@@ -14,8 +14,8 @@
 //   operand   shape              type                contiguous  aligned to
 //   x         [M, K]             E4M3, BF16, F16     K           16, by tensor map, box kTileM /
 //                                                                kShare x 128 bytes, swizzled
-//   w         [N, K]             as x                K           16, box kTileN x 128 bytes, swizzled
-//   xScale    [K/128][M] blocks  F32, by tensor map  M           16, box 1 x kTileM floats
+//   w         [N, K]             as x                K           16, box kTileN x 128 bytes,
+//   swizzled xScale    [K/128][M] blocks  F32, by tensor map  M           16, box 1 x kTileM floats
 //             [M] or one         F32                             4
 //   wScale    [rows][K/128], [N] or one a shard, F32             4
 //   bias      [N]                BF16, F16, F32                  its element
@@ -69,8 +69,8 @@ struct Sm90SwappedConfig {
   static constexpr int kOffsetWScale = kOffsetXScale + kStages * kBytesXScale;
   static constexpr int kWarps = 4 * kMathWarpgroups;
   static constexpr int kBytesPart = kTileM * 16 * 4;
-  static constexpr int kBytesParts =
-      kSplits > 1 ? divideUp(kWarps, kSplits) * kSplits * kBytesPart : 0;
+  static constexpr int kBytesParts = kSplits > 1 ? divideUp(kWarps, kSplits) * kSplits *kBytesPart
+                                                 : 0;
   static constexpr bool kPartsOverStages = kBytesParts > 16384;
   static constexpr int kEndStages = alignUp(kOffsetWScale + kStages * kBytesWScale, 16);
   static constexpr int kOffsetParts = kPartsOverStages ? 0 : kEndStages;
@@ -122,9 +122,15 @@ OCTET_DEVICE void storeFragment(const Sm90Operands<P> &ops, int row, int column,
   }
 }
 
+/// `xScale` is a tensor map where scales are of blocks. Operands that the contract has not are
+/// null.
 template <class C>
-__device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
+__device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScale *xScale,
+                            const TensorMap *w, const float *wScale,
+                            const typename C::Product::Bias *bias, typename C::Product::Output *y,
+                            int m) {
   using P = typename C::Product;
+  const Sm90Operands<P> ops{x, xScale, w, wScale, bias, y, m};
   extern __shared__ __align__(1024) u8 memory[];
   const u32 shared = sharedAddress(memory);
   const u32 full = shared + C::kOffsetBarriers, empty = full + 8 * C::kStages;
@@ -138,16 +144,18 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
   const int firstStep = split * C::kPartSteps;
   const int steps = minOf(C::kPartSteps, P::kSteps - firstStep);
 
+  if (threadIdx.x == 32)
+    prefetchMaps<P>(ops);
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
-      initBarrier(full + 8 * i, 1 + C::WeightScalesT::kCount);
+      initBarrier(full + 8 * i, P::kBlocks ? 3 + C::WeightScalesT::kCount : 2);
       initBarrier(empty + 8 * i, 4 * C::kMathWarpgroups * C::kShare);
     }
     initBarrier(partsThere, 1);
     fenceBarrierInit();
     if constexpr (C::kSplits > 1)
-      arriveExpecting(partsThere, divideUp(C::kWarps - split, C::kSplits) * C::kSplits *
-                                      C::kBytesPart);
+      arriveExpecting(partsThere,
+                      divideUp(C::kWarps - split, C::kSplits) * C::kSplits * C::kBytesPart);
   }
   // Before anything goes to another CTA, its barriers are there.
   if constexpr (C::kCluster > 1)
@@ -173,54 +181,48 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
     // Producer
     if constexpr (C::kMovesRegisters)
       shrinkRegisters<C::kCopyRegisters>();
-    if (warp == C::kWarps) {
-      const u64 once = cachePolicy(Keep::First), often = cachePolicy(Keep::Last);
-      const float *wScales = C::WeightScalesT::source(ops.wScale, n0, lane);
-      auto loadW = [&](int step, int stage) {
-        const u32 barrier = full + 8 * stage;
-        if (lane == 0) {
-          arriveExpecting(barrier, C::kBytesW + C::kBytesX + (P::kBlocks ? C::kTileM * 4 : 0));
-          loadTile(shared + stage * C::kBytesW, ops.w, barrier, step * P::kStepK, n0, once);
-        }
-        if constexpr (P::kBlocks)
-          C::WeightScalesT::copy(wScales ? wScales + step : nullptr,
-                                 shared + C::kOffsetWScale + stage * C::kBytesWScale, lane, barrier);
-      };
-      auto loadX = [&](int step, int stage) {
-        if (lane != 0)
-          return;
-        const u32 barrier = full + 8 * stage;
+    // A warp for each operand: one alone would not ask for tiles as fast as memory gives them.
+    const int operand = warp - C::kWarps;
+    auto forEachStep = [&](const auto &copy) {
+      StageCursor<C::kStages> at;
+      for (int i = 0; i < steps; ++i) {
+        wait(empty + 8 * at.stage, at.parity ^ 1);
+        copy(firstStep + i, at.stage, full + 8 * at.stage);
+        at.advance();
+      }
+    };
+    if (operand == 0 && lane == 0) {
+      forEachStep([&](int step, int stage, u32 barrier) {
+        arriveExpecting(barrier, C::kBytesW);
+        loadTile(shared + stage * C::kBytesW, w, barrier, step * P::kStepK, n0);
+      });
+    } else if (operand == 1 && lane == 0) {
+      waitForPriorGrids();
+      forEachStep([&](int step, int stage, u32 barrier) {
+        arriveExpecting(barrier, C::kBytesX);
         const u32 to = shared + C::kOffsetX + stage * C::kBytesX;
         if constexpr (C::kShare > 1) {
           constexpr int kRows = C::kTileM / C::kShare;
-          u16 mask = 0;
-#pragma unroll
-          for (int i = 0; i < C::kShare; ++i)
-            mask |= static_cast<u16>(1u << (i * C::kSplits));
-          loadTileMulticast(to + share * kRows * kRowBytes, ops.x, barrier, step * P::kStepK,
-                            m0 + share * kRows, static_cast<u16>(mask << split), often);
+          constexpr u32 kMask = everyNth(C::kShare, C::kSplits);
+          loadTileMulticast(to + share * kRows * kRowBytes, x, barrier, step * P::kStepK,
+                            m0 + share * kRows, static_cast<u16>(kMask << split));
         } else {
-          loadTile(to, ops.x, barrier, step * P::kStepK, m0, often);
+          loadTile(to, x, barrier, step * P::kStepK, m0);
         }
-        if constexpr (P::kBlocks)
-          loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, ops.xScaleMap, barrier, m0,
-                   step, often);
-      };
-
-      // W is not written by kernels; X may be, by the one before.
-      const int early = minOf(steps, C::kStages);
-      for (int i = 0; i < early; ++i)
-        loadW(firstStep + i, i);
-      waitForPriorGrids();
-      for (int i = 0; i < early; ++i)
-        loadX(firstStep + i, i);
-      StageCursor<C::kStages> at;
-      for (int i = early; i < steps; ++i) {
-        wait(empty + 8 * at.stage, at.parity);
-        loadW(firstStep + i, at.stage);
-        loadX(firstStep + i, at.stage);
-        at.advance();
+      });
+    } else if (P::kBlocks && operand == 2 && lane == 0) {
+      if constexpr (P::kBlocks) {
+        waitForPriorGrids();
+        forEachStep([&](int step, int stage, u32 barrier) {
+          arriveExpecting(barrier, C::kTileM * 4);
+          loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, xScale, barrier, m0, step);
+        });
       }
+    } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
+      forEachStep([&](int step, int stage, u32 barrier) {
+        C::WeightScalesT::copy(wScale, n0, step,
+                               shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
+      });
     }
     __syncwarp();
     syncBeforeParts();
@@ -235,8 +237,8 @@ __device__ void sm90Swapped(const Sm90Operands<typename C::Product> &ops) {
 #pragma unroll
   for (int i = 0; i < C::kTileM / 2; ++i)
     total[0][i] = 0.f;
-  const StepLoop<typename P::Input, C::kTileM, 1, C::kBuffers, P::kPromotes, C::kStages,
-                 C::kBytesW, C::kBytesX>
+  const StepLoop<typename P::Input, C::kTileM, 1, C::kBuffers, P::kPromotes, C::kStages, C::kBytesW,
+                 C::kBytesX>
       loop{swizzledOperand(shared + warpgroup * 64 * kRowBytes),
            swizzledOperand(shared + C::kOffsetX), full};
   auto release = [&](int stage) {

@@ -82,7 +82,8 @@ struct Sm90TiledConfig {
 };
 
 /// Tiles of a cluster, in the order in which clusters take them.
-template <class C> struct TileOrder {
+template <class C>
+struct TileOrder {
   int tile, stride, clustersM;
 
   OCTET_DEVICE TileOrder(int m) {
@@ -102,8 +103,8 @@ template <class C> struct TileOrder {
   }
 };
 
-/// Stores a warp's sixteen rows of sums, by way of its piece of shared memory, so that stores are of
-/// whole lines.
+/// Stores a warp's sixteen rows of sums, by way of its piece of shared memory, so that stores are
+/// of whole lines.
 template <class C>
 OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
                             const float (&sums)[C::kTileN / 2], int row0, int n0, u8 *piece) {
@@ -157,8 +158,8 @@ OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
     }
     __syncwarp();
     const int column = from + chunk * kPerChunk;
-    const bool inside = (C::kTileN % kColumns == 0 || column < C::kTileN) &&
-                        (kWhole || n0 + column < P::kN);
+    const bool inside =
+        (C::kTileN % kColumns == 0 || column < C::kTileN) && (kWhole || n0 + column < P::kN);
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (!inside || row0 + firstRow + 4 * i >= ops.m)
@@ -178,8 +179,15 @@ OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
   }
 }
 
-template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Product> &ops) {
+/// `xScale` is a tensor map where scales are of blocks. Operands that the contract has not are
+/// null.
+template <class C>
+__device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale *xScale,
+                          const TensorMap *w, const float *wScale,
+                          const typename C::Product::Bias *bias, typename C::Product::Output *y,
+                          int m) {
   using P = typename C::Product;
+  const Sm90Operands<P> ops{x, xScale, w, wScale, bias, y, m};
   extern __shared__ __align__(1024) u8 memory[];
   const u32 shared = sharedAddress(memory);
   const u32 full = shared + C::kOffsetBarriers, empty = full + 8 * C::kStages;
@@ -187,9 +195,11 @@ template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Prod
   const int rank = C::kCluster > 1 ? static_cast<int>(clusterRank()) : 0;
   const int rankM = rank % C::kClusterM, rankN = rank / C::kClusterM;
 
+  if (threadIdx.x == 32)
+    prefetchMaps<P>(ops);
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
-      initBarrier(full + 8 * i, 1 + C::WeightScalesT::kCount);
+      initBarrier(full + 8 * i, P::kBlocks ? 3 + C::WeightScalesT::kCount : 2);
       initBarrier(empty + 8 * i, 4 * C::kMathWarpgroups * C::kCluster);
     }
     fenceBarrierInit();
@@ -204,56 +214,64 @@ template <class C> __device__ void sm90Tiled(const Sm90Operands<typename C::Prod
     // Producer
     if constexpr (C::kMathWarpgroups > 1)
       shrinkRegisters<C::kCopyRegisters>();
-    if (warp == 4 * C::kMathWarpgroups) {
-      const u64 policyX = cachePolicy(Keep::Normal), policyW = cachePolicy(Keep::Normal);
-      waitForPriorGrids();
+    // A warp for each operand: one alone would not ask for tiles as fast as memory gives them.
+    const int operand = warp - 4 * C::kMathWarpgroups;
+    auto forEachStep = [&](const auto &copy) {
       StageCursor<C::kStages> at;
-      for (TileOrder<C> order(ops.m); order.more(); order.next()) {
+      for (TileOrder<C> order(m); order.more(); order.next()) {
         int clusterM, clusterN;
         order.at(clusterM, clusterN);
         const int m0 = (clusterM * C::kClusterM + rankM) * C::kTileM;
         const int n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
-        const float *wScales = C::WeightScalesT::source(ops.wScale, n0, lane);
         for (int step = 0; step < P::kSteps; ++step) {
-          const u32 barrier = full + 8 * at.stage;
           wait(empty + 8 * at.stage, at.parity ^ 1);
-          if (lane == 0) {
-            arriveExpecting(barrier, C::kBytesW + C::kBytesX + (P::kBlocks ? C::kTileM * 4 : 0));
-            const u32 toX = shared + at.stage * C::kBytesX;
-            const u32 toW = shared + C::kOffsetW + at.stage * C::kBytesW;
-            const int k = step * P::kStepK;
-            if constexpr (C::kClusterN > 1) {
-              constexpr int kRows = C::kTileM / C::kClusterN;
-              u16 mask = 0;
-#pragma unroll
-              for (int i = 0; i < C::kClusterN; ++i)
-                mask |= static_cast<u16>(1u << (i * C::kClusterM));
-              loadTileMulticast(toX + rankN * kRows * kRowBytes, ops.x, barrier, k,
-                                m0 + rankN * kRows, static_cast<u16>(mask << rankM), policyX);
-            } else {
-              loadTile(toX, ops.x, barrier, k, m0, policyX);
-            }
-            if constexpr (C::kClusterM > 1) {
-              constexpr int kRows = C::kTileN / C::kClusterM;
-              constexpr u32 kMask = (1u << C::kClusterM) - 1;
-              loadTileMulticast(toW + rankM * kRows * kRowBytes, ops.w, barrier, k,
-                                n0 + rankM * kRows,
-                                static_cast<u16>(kMask << (rankN * C::kClusterM)), policyW);
-            } else {
-              loadTile(toW, ops.w, barrier, k, n0, policyW);
-            }
-            if constexpr (P::kBlocks)
-              loadTile(shared + C::kOffsetXScale + at.stage * C::kBytesXScale, ops.xScaleMap,
-                       barrier, m0, step, policyX);
-          }
-          if constexpr (P::kBlocks)
-            C::WeightScalesT::copy(wScales ? wScales + step : nullptr,
-                                   shared + C::kOffsetWScale + at.stage * C::kBytesWScale, lane,
-                                   barrier);
+          copy(m0, n0, step, at.stage, full + 8 * at.stage);
           at.advance();
         }
       }
+    };
+    if (operand == 0 && lane == 0) {
+      forEachStep([&](int, int n0, int step, int stage, u32 barrier) {
+        arriveExpecting(barrier, C::kBytesW);
+        const u32 to = shared + C::kOffsetW + stage * C::kBytesW;
+        if constexpr (C::kClusterM > 1) {
+          constexpr int kRows = C::kTileN / C::kClusterM;
+          constexpr u32 kMask = (1u << C::kClusterM) - 1;
+          loadTileMulticast(to + rankM * kRows * kRowBytes, w, barrier, step * P::kStepK,
+                            n0 + rankM * kRows, static_cast<u16>(kMask << (rankN * C::kClusterM)));
+        } else {
+          loadTile(to, w, barrier, step * P::kStepK, n0);
+        }
+      });
+    } else if (operand == 1 && lane == 0) {
+      waitForPriorGrids();
+      forEachStep([&](int m0, int, int step, int stage, u32 barrier) {
+        arriveExpecting(barrier, C::kBytesX);
+        const u32 to = shared + stage * C::kBytesX;
+        if constexpr (C::kClusterN > 1) {
+          constexpr int kRows = C::kTileM / C::kClusterN;
+          constexpr u32 kMask = everyNth(C::kClusterN, C::kClusterM);
+          loadTileMulticast(to + rankN * kRows * kRowBytes, x, barrier, step * P::kStepK,
+                            m0 + rankN * kRows, static_cast<u16>(kMask << rankM));
+        } else {
+          loadTile(to, x, barrier, step * P::kStepK, m0);
+        }
+      });
+    } else if (P::kBlocks && operand == 2 && lane == 0) {
+      if constexpr (P::kBlocks) {
+        waitForPriorGrids();
+        forEachStep([&](int m0, int, int step, int stage, u32 barrier) {
+          arriveExpecting(barrier, C::kTileM * 4);
+          loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, xScale, barrier, m0, step);
+        });
+      }
+    } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
+      forEachStep([&](int, int n0, int step, int stage, u32 barrier) {
+        C::WeightScalesT::copy(wScale, n0, step,
+                               shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
+      });
     }
+    __syncwarp();
   } else {
     // Products
     if constexpr (C::kMathWarpgroups > 1)
