@@ -10,6 +10,7 @@
 #include "lib/CudaSource/Attention.h"
 #include "lib/CudaSource/Mma.h"
 #include "lib/CudaSource/Sm100.h"
+#include "lib/CudaSource/Sm90.h"
 #include <iterator>
 
 using namespace octet;
@@ -35,7 +36,8 @@ Param Param::pages() { return ofKind(OCTET_PARAM_PAGES); }
 Param Param::workspace() { return ofKind(OCTET_PARAM_WORKSPACE); }
 
 namespace {
-template <typename Family> struct Row {
+template <typename Family>
+struct Row {
   std::string_view kernel;
   Family make;
 };
@@ -50,6 +52,10 @@ static const Row<GemmFamily> kGemmFamilies[] = {
     {"mma.fp8_tensor_gemm", makeMmaGemm},
     {"cuda.fp8_generic_gemm", makeMmaGemm},
     {"cuda.fp8_weight_only_gemm", makeMmaGemm},
+    {"sm90.dense_gemm", makeSm90Gemm},
+    {"sm90.fp8_block_gemm", makeSm90Gemm},
+    {"sm90.fp8_channel_gemm", makeSm90Gemm},
+    {"sm90.fp8_tensor_gemm", makeSm90Gemm},
     {"sm100.dense_gemm", makeSm100Gemm},
     {"sm100.fp8_block_gemm", makeSm100Gemm},
     {"sm100.fp8_channel_gemm", makeSm100Gemm},

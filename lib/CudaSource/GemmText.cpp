@@ -115,6 +115,22 @@ void GemmSignature::addMap(const GemmProblem &p, int arg, const char *name,
   params.push_back(map);
 }
 
+void GemmSignature::addScaleMap(const GemmProblem &p, const char *name,
+                                int boxCols) {
+  parameters += std::string("const __grid_constant__ octet::cuda::TensorMap ") +
+                name + ", ";
+  arguments += std::string("&") + name + ", ";
+  Param map;
+  map.kind = OCTET_PARAM_TENSOR_MAP;
+  map.arg = GemmProblem::XScale;
+  map.type = OCTET_F32;
+  map.rows = divideUp(p.k, p.blockK);
+  map.cols = -1; // rows of the launch, the pitch rounded up to 16 bytes
+  map.boxRows = 1;
+  map.boxCols = boxCols;
+  params.push_back(map);
+}
+
 void GemmSignature::addRowCount() {
   parameters += "int m";
   arguments += "m";
@@ -123,13 +139,15 @@ void GemmSignature::addRowCount() {
 
 std::string octet::cuda::entryText(const KernelInstance &instance,
                                    const char *function,
-                                   const GemmSignature &signature) {
+                                   const GemmSignature &signature, int perSm) {
   return "static_assert(Config::kSharedBytes == " +
          std::to_string(instance.sharedBytes) +
          ",\n              \"the launch gives the shared memory that the "
          "template has\");\n\n"
          "extern \"C\" __global__ void __launch_bounds__(" +
-         std::to_string(instance.threads) + ")\n" + instance.entry + "(" +
+         std::to_string(instance.threads) +
+         (perSm > 0 ? ", " + std::to_string(perSm) : "") + ")\n" +
+         instance.entry + "(" +
          signature.parameters + ") {\n  octet::cuda::" + function +
          "<Config>(" + signature.arguments + ");\n}\n";
 }

@@ -50,12 +50,16 @@ struct GemmSignature {
   /// swizzled. \param rows  -1: those of the launch.
   void addMap(const GemmProblem &problem, int arg, const char *name,
               int64_t rows, int boxRows);
+  /// The block scales of x, column-major [cdiv(K, bk), M] (P3), as boxes of
+  /// `boxCols` rows of x in one block.
+  void addScaleMap(const GemmProblem &problem, const char *name, int boxCols);
   void addRowCount();
 };
 
 /// The function after the alias `Config`: calls `function<Config>`.
+/// \param perSm  CTAs of a multiprocessor that registers are for; 0: not said.
 std::string entryText(const KernelInstance &instance, const char *function,
-                      const GemmSignature &signature);
+                      const GemmSignature &signature, int perSm = 0);
 
 /// A launch without variants: names, bytes and arithmetic.
 KernelLaunch startGemmLaunch(const GemmProblem &problem);

@@ -152,7 +152,7 @@ constexpr __host__ __device__ u32 everyNth(int count, int step) {
 template <class P, int kRows>
 struct WeightScales {
   /// Rows, counted from any multiple of it, that have one scale row.
-  static constexpr int granule() {
+  static constexpr __host__ __device__ int granule() {
     int rows = 128;
     while (rows > 1 && (kRows % rows != 0 || !P::Shards::isAligned(128, rows)))
       rows /= 2;

@@ -26,7 +26,7 @@
 //   kStages   steps of K in flight; kSplits * kShare up to 8; kBuffers 1 or 2 (StepLoop)
 //
 // Grid: x = cdiv(N, kTileN kShare) * kSplits * kShare in clusters of kSplits * kShare, y =
-// cdiv(M, kTileM). Threads: kTileN / 64 math warpgroups and one of which one warp copies.
+// cdiv(M, kTileM). Threads: kTileN / 64 math warpgroups and one that copies.
 // Shared memory: kSharedBytes, at most half of a multiprocessor's where the next kernel shall start
 // early: W of kStages steps is asked for before the kernels before have ended.
 //
@@ -122,6 +122,17 @@ OCTET_DEVICE void storeFragment(const Sm90Operands<P> &ops, int row, int column,
   }
 }
 
+/// Calls `copy(step, stage, barrier)` for each step, when consumers have released its stage.
+template <int kStages, class Copy>
+OCTET_DEVICE void fillStages(int firstStep, int steps, u32 full, u32 empty, const Copy &copy) {
+  StageCursor<kStages> at;
+  for (int i = 0; i < steps; ++i) {
+    wait(empty + 8 * at.stage, at.parity ^ 1);
+    copy(firstStep + i, at.stage, full + 8 * at.stage);
+    at.advance();
+  }
+}
+
 /// `xScale` is a tensor map where scales are of blocks. Operands that the contract has not are
 /// null.
 template <class C>
@@ -183,22 +194,17 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
       shrinkRegisters<C::kCopyRegisters>();
     // A warp for each operand: one alone would not ask for tiles as fast as memory gives them.
     const int operand = warp - C::kWarps;
-    auto forEachStep = [&](const auto &copy) {
-      StageCursor<C::kStages> at;
-      for (int i = 0; i < steps; ++i) {
-        wait(empty + 8 * at.stage, at.parity ^ 1);
-        copy(firstStep + i, at.stage, full + 8 * at.stage);
-        at.advance();
-      }
-    };
     if (operand == 0 && lane == 0) {
-      forEachStep([&](int step, int stage, u32 barrier) {
+      fillStages<C::kStages>(firstStep, steps, full, empty, [&](int step, int stage, u32 barrier) {
         arriveExpecting(barrier, C::kBytesW);
-        loadTile(shared + stage * C::kBytesW, w, barrier, step * P::kStepK, n0);
+        if constexpr (C::kTileM <= 32)
+          loadTileOnce(shared + stage * C::kBytesW, w, barrier, step * P::kStepK, n0);
+        else
+          loadTile(shared + stage * C::kBytesW, w, barrier, step * P::kStepK, n0);
       });
     } else if (operand == 1 && lane == 0) {
       waitForPriorGrids();
-      forEachStep([&](int step, int stage, u32 barrier) {
+      fillStages<C::kStages>(firstStep, steps, full, empty, [&](int step, int stage, u32 barrier) {
         arriveExpecting(barrier, C::kBytesX);
         const u32 to = shared + C::kOffsetX + stage * C::kBytesX;
         if constexpr (C::kShare > 1) {
@@ -213,13 +219,15 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
     } else if (P::kBlocks && operand == 2 && lane == 0) {
       if constexpr (P::kBlocks) {
         waitForPriorGrids();
-        forEachStep([&](int step, int stage, u32 barrier) {
-          arriveExpecting(barrier, C::kTileM * 4);
-          loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, xScale, barrier, m0, step);
-        });
+        fillStages<C::kStages>(firstStep, steps, full, empty,
+                               [&](int step, int stage, u32 barrier) {
+                                 arriveExpecting(barrier, C::kTileM * 4);
+                                 loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale,
+                                          xScale, barrier, m0, step);
+                               });
       }
     } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
-      forEachStep([&](int step, int stage, u32 barrier) {
+      fillStages<C::kStages>(firstStep, steps, full, empty, [&](int step, int stage, u32 barrier) {
         C::WeightScalesT::copy(wScale, n0, step,
                                shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
       });

@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 //
 // y[M, N] = x w^T (N6, N6b) by tiles that persistent clusters take in turn. Rows of X are the 64
-// rows of wgmma. One warp copies, kMathWarpgroups warpgroups multiply: while one promotes its sums
+// rows of wgmma. One warpgroup copies, kMathWarpgroups multiply: while one promotes its sums
 // or stores its rows, the products of another run.
 //
 //   operand   shape              type                contiguous  aligned to
@@ -179,6 +179,24 @@ OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
   }
 }
 
+/// Calls `copy(m0, n0, step, stage, barrier)` for each step of each tile of this CTA, when
+/// consumers have released its stage.
+template <class C, class Copy>
+OCTET_DEVICE void fillStages(int m, int rankM, int rankN, u32 full, u32 empty, const Copy &copy) {
+  StageCursor<C::kStages> at;
+  for (TileOrder<C> order(m); order.more(); order.next()) {
+    int clusterM, clusterN;
+    order.at(clusterM, clusterN);
+    const int m0 = (clusterM * C::kClusterM + rankM) * C::kTileM;
+    const int n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
+    for (int step = 0; step < C::Product::kSteps; ++step) {
+      wait(empty + 8 * at.stage, at.parity ^ 1);
+      copy(m0, n0, step, at.stage, full + 8 * at.stage);
+      at.advance();
+    }
+  }
+}
+
 /// `xScale` is a tensor map where scales are of blocks. Operands that the contract has not are
 /// null.
 template <class C>
@@ -216,60 +234,52 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
       shrinkRegisters<C::kCopyRegisters>();
     // A warp for each operand: one alone would not ask for tiles as fast as memory gives them.
     const int operand = warp - 4 * C::kMathWarpgroups;
-    auto forEachStep = [&](const auto &copy) {
-      StageCursor<C::kStages> at;
-      for (TileOrder<C> order(m); order.more(); order.next()) {
-        int clusterM, clusterN;
-        order.at(clusterM, clusterN);
-        const int m0 = (clusterM * C::kClusterM + rankM) * C::kTileM;
-        const int n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
-        for (int step = 0; step < P::kSteps; ++step) {
-          wait(empty + 8 * at.stage, at.parity ^ 1);
-          copy(m0, n0, step, at.stage, full + 8 * at.stage);
-          at.advance();
-        }
-      }
-    };
     if (operand == 0 && lane == 0) {
-      forEachStep([&](int, int n0, int step, int stage, u32 barrier) {
-        arriveExpecting(barrier, C::kBytesW);
-        const u32 to = shared + C::kOffsetW + stage * C::kBytesW;
-        if constexpr (C::kClusterM > 1) {
-          constexpr int kRows = C::kTileN / C::kClusterM;
-          constexpr u32 kMask = (1u << C::kClusterM) - 1;
-          loadTileMulticast(to + rankM * kRows * kRowBytes, w, barrier, step * P::kStepK,
-                            n0 + rankM * kRows, static_cast<u16>(kMask << (rankN * C::kClusterM)));
-        } else {
-          loadTile(to, w, barrier, step * P::kStepK, n0);
-        }
-      });
+      fillStages<C>(m, rankM, rankN, full, empty,
+                    [&](int, int n0, int step, int stage, u32 barrier) {
+                      arriveExpecting(barrier, C::kBytesW);
+                      const u32 to = shared + C::kOffsetW + stage * C::kBytesW;
+                      if constexpr (C::kClusterM > 1) {
+                        constexpr int kRows = C::kTileN / C::kClusterM;
+                        constexpr u32 kMask = (1u << C::kClusterM) - 1;
+                        loadTileMulticast(to + rankM * kRows * kRowBytes, w, barrier,
+                                          step * P::kStepK, n0 + rankM * kRows,
+                                          static_cast<u16>(kMask << (rankN * C::kClusterM)));
+                      } else {
+                        loadTile(to, w, barrier, step * P::kStepK, n0);
+                      }
+                    });
     } else if (operand == 1 && lane == 0) {
       waitForPriorGrids();
-      forEachStep([&](int m0, int, int step, int stage, u32 barrier) {
-        arriveExpecting(barrier, C::kBytesX);
-        const u32 to = shared + stage * C::kBytesX;
-        if constexpr (C::kClusterN > 1) {
-          constexpr int kRows = C::kTileM / C::kClusterN;
-          constexpr u32 kMask = everyNth(C::kClusterN, C::kClusterM);
-          loadTileMulticast(to + rankN * kRows * kRowBytes, x, barrier, step * P::kStepK,
-                            m0 + rankN * kRows, static_cast<u16>(kMask << rankM));
-        } else {
-          loadTile(to, x, barrier, step * P::kStepK, m0);
-        }
-      });
+      fillStages<C>(
+          m, rankM, rankN, full, empty, [&](int m0, int, int step, int stage, u32 barrier) {
+            arriveExpecting(barrier, C::kBytesX);
+            const u32 to = shared + stage * C::kBytesX;
+            if constexpr (C::kClusterN > 1) {
+              constexpr int kRows = C::kTileM / C::kClusterN;
+              constexpr u32 kMask = everyNth(C::kClusterN, C::kClusterM);
+              loadTileMulticast(to + rankN * kRows * kRowBytes, x, barrier, step * P::kStepK,
+                                m0 + rankN * kRows, static_cast<u16>(kMask << rankM));
+            } else {
+              loadTile(to, x, barrier, step * P::kStepK, m0);
+            }
+          });
     } else if (P::kBlocks && operand == 2 && lane == 0) {
       if constexpr (P::kBlocks) {
         waitForPriorGrids();
-        forEachStep([&](int m0, int, int step, int stage, u32 barrier) {
-          arriveExpecting(barrier, C::kTileM * 4);
-          loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, xScale, barrier, m0, step);
-        });
+        fillStages<C>(m, rankM, rankN, full, empty,
+                      [&](int m0, int, int step, int stage, u32 barrier) {
+                        arriveExpecting(barrier, C::kTileM * 4);
+                        loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, xScale,
+                                 barrier, m0, step);
+                      });
       }
     } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
-      forEachStep([&](int, int n0, int step, int stage, u32 barrier) {
-        C::WeightScalesT::copy(wScale, n0, step,
-                               shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
-      });
+      fillStages<C>(
+          m, rankM, rankN, full, empty, [&](int, int n0, int step, int stage, u32 barrier) {
+            C::WeightScalesT::copy(wScale, n0, step,
+                                   shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
+          });
     }
     __syncwarp();
   } else {

@@ -21,13 +21,27 @@ OCTET_DEVICE void prefetchMap(const TensorMap *map) {
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }
 
-// No cache hints: with one, whatever its policy, tiles of W come up to a fifth slower (64x32 and
-// 64x64 tiles of N 4096, K 7168 on an H200).
+// No cache hints: with one, whatever its policy, tiles of 64 rows and more of x come up to a fifth
+// slower (64x32 and 64x64 tiles of N 4096, K 7168 on an H200).
 OCTET_DEVICE void loadTile(u32 to, const TensorMap *map, u32 barrier, int x, int y) {
   asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
                " [%0], [%1, {%3, %4}], [%2];" ::"r"(to),
                "l"(map), "r"(barrier), "r"(x), "r"(y)
                : "memory");
+}
+
+/// A load of what is read once and takes no room of what is read again: weights, where there are
+/// few rows (a tenth faster with 32 rows of x, N 24576, K 1536 on an H200).
+OCTET_DEVICE void loadTileOnce(u32 to, const TensorMap *map, u32 barrier, int x, int y) {
+  asm volatile(
+      "{\n"
+      ".reg .b64 policy;\n"
+      "createpolicy.fractional.L2::evict_first.b64 policy, 1.0;\n"
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+      ".L2::cache_hint [%0], [%1, {%3, %4}], [%2], policy;\n"
+      "}" ::"r"(to),
+      "l"(map), "r"(barrier), "r"(x), "r"(y)
+      : "memory");
 }
 
 /// The same box into every CTA of `mask` at the same shared address, counted on the barrier at the
