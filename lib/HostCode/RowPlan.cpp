@@ -31,8 +31,9 @@ bool RowPlan::isElementwise(Operation *op) {
 
 int64_t RowPlan::groupOf(q::QuantizeOp quantize) {
   q::GranularityAttr granularity = quantize.getType().getGranularity();
-  return granularity.isBlock() ? granularity.getBlockK()
-                               : widthOf(quantize.getInput());
+  return granularity.isBlock() || granularity.isGroup()
+             ? granularity.getBlockK()
+             : widthOf(quantize.getInput());
 }
 
 //===----------------------------------------------------------------------===//
