@@ -106,7 +106,7 @@ static Decode chooseDecode(const AttentionProblem &p,
 /// Products of warp groups take parts of 64 columns of a head.
 static bool takesWarpGroups(const AttentionProblem &p, const Target &target) {
   return target.capability == 90 && p.kernel == "sm90.paged_attention" &&
-         p.headDim % 64 == 0 && !isScaled(p);
+         p.headDim % 64 == 0;
 }
 
 static Prefill chooseSm90Prefill(const AttentionProblem &p) {
@@ -114,9 +114,10 @@ static Prefill chooseSm90Prefill(const AttentionProblem &p) {
   constexpr int64_t kMathWarps = 8, kAlignment = 1024;
   Prefill c{kMathWarps, 1, p.headDim <= kNarrowDim ? 128 : 64};
   c.stages = kStages;
+  const int64_t rawBytes = isScaled(p) ? c.keys * p.headDim : 0;
   c.sharedBytes = kAlignment +
                   (c.queries() + 2 * c.stages * c.keys) * p.headDim * 2 +
-                  kBarrierBytes * c.stages;
+                  2 * rawBytes + kBarrierBytes * c.stages + kBarrierBytes / 2;
   return c;
 }
 
@@ -185,8 +186,9 @@ struct Arg {
 };
 } // namespace
 
-/// Keys or values as a tensor map over the rows of the cache. How many rows it
-/// has is known to the runtime only; none behind them is ever named.
+/// Keys or values as a tensor map over the rows of the cache: a page by 128
+/// bytes of a head, or by all its codes. How many rows the cache has is known
+/// to the runtime only; none behind them is ever named.
 static Arg mapArg(const AttentionProblem &p, const char *name, int arg) {
   constexpr int64_t kMostRows = int64_t(1) << 30;
   constexpr int32_t kSwizzle = 128, kBoxColumns = 64;
@@ -194,11 +196,11 @@ static Arg mapArg(const AttentionProblem &p, const char *name, int arg) {
   map.kind = OCTET_PARAM_TENSOR_MAP;
   map.arg = arg;
   map.type = p.kvType;
-  map.swizzle = kSwizzle;
+  map.swizzle = isScaled(p) ? 0 : kSwizzle;
   map.rows = kMostRows;
   map.cols = p.kvHeads * p.headDim;
   map.boxRows = int32_t(kPageTokens);
-  map.boxCols = kBoxColumns;
+  map.boxCols = isScaled(p) ? int32_t(p.headDim) : kBoxColumns;
   return {"const __grid_constant__ octet::cuda::TensorMap " + std::string(name),
           name, map};
 }
@@ -358,21 +360,17 @@ static KernelInstance makeSm90Prefill(const AttentionProblem &p,
   kernel.overlaps = true;
   kernel.grid[0] = prefillGrid(p, c);
   std::vector<Arg> args = operandArgs(p);
-  if (isScaled(p)) {
-    args.push_back(kScaleArg(p));
-    args.push_back(vScaleArg(p));
-  } else {
-    args[1] = mapArg(p, "k", AttentionProblem::K);
-    args[2] = mapArg(p, "v", AttentionProblem::V);
-  }
-  for (Arg arg : {outputArg(p), sequencesArg(), numSequencesArg(), pagesArg()})
+  args[1] = mapArg(p, "k", AttentionProblem::K);
+  args[2] = mapArg(p, "v", AttentionProblem::V);
+  for (Arg arg : {kScaleArg(p), vScaleArg(p), outputArg(p), sequencesArg(),
+                  numSequencesArg(), pagesArg()})
     args.push_back(std::move(arg));
   writeSource(kernel, p, "sm90_prefill.cuh",
               "sequences of more than " + rows + " row", "Sm90Prefill",
               "/*kKeys=*/" + keys + ", /*kStages=*/" + stages +
                   ", /*kSkipRows=*/" + rows,
               "Config::kSharedBytes == " + std::to_string(c.sharedBytes),
-              isScaled(p) ? "sm90PrefillOfCodes" : "sm90Prefill", args);
+              "sm90Prefill", args);
   return kernel;
 }
 

@@ -111,8 +111,10 @@ TEST(CudaAttention, EveryTargetsSharedMemoryIsEnough) {
     for (int64_t dim : {8, 64, 72, 80, 96, 128, 192, 256})
       for (int32_t kv : {kBf16, kE4m3})
         for (int64_t group : {1, 8, 16}) {
-          KernelLaunch launch =
-              make(makeProblem(kBf16, kv, 4 * group, 4, dim), target);
+          AttentionProblem p = makeProblem(kBf16, kv, 4 * group, 4, dim);
+          if (group == 8)
+            p = sm90(p);
+          KernelLaunch launch = make(p, target);
           for (const KernelVariant &variant : launch.variants)
             for (const KernelInstance &kernel : variant.kernels)
               EXPECT_LE(kernel.sharedBytes,
@@ -175,6 +177,13 @@ TEST(CudaAttention, WarpGroupsReadTheCacheByTensorMaps) {
     EXPECT_EQ(map.boxRows, OCTET_PAGE);
     EXPECT_EQ(map.boxCols * 2, map.swizzle);
   }
+  // Codes come as they lie, a head at a time.
+  const AttentionProblem scaled = sm90(makeProblem(kBf16, kE4m3, 32, 8, 128));
+  const Param codes =
+      make(scaled, "sm_90a").variants[1].kernels.back().params[1];
+  EXPECT_EQ(codes.kind, OCTET_PARAM_TENSOR_MAP);
+  EXPECT_EQ(codes.swizzle, 0);
+  EXPECT_EQ(codes.boxCols, 128);
   // Other heads are not cut into parts of 64.
   const AttentionProblem odd = sm90(makeProblem(kBf16, kBf16, 32, 8, 96));
   EXPECT_EQ(make(odd, "sm_90a").variants[1].kernels.back().threads, 128);

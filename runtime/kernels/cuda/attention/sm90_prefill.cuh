@@ -7,20 +7,23 @@
 //===----------------------------------------------------------------------===//
 //
 // paged_prefill.cuh for sm_90a: the same formula, operands, queries of a CTA, order of keys and
-// roundings. A cache of T is two tensor maps over [its rows, kv_heads * head_dim] with boxes of a
-// page by 64 columns and 128-byte swizzle; of one in E4M3 the addresses are given and the warp
-// group that copies widens the codes.
+// roundings. K and V are tensor maps over [rows of the cache, kv_heads * head_dim]: of T with boxes
+// of a page by 64 columns and 128-byte swizzle, of E4M3 with boxes of a page by head_dim, as they
+// lie.
 //
 // A warp group copies, kMathGroups compute, 64 queries each. While a group turns the scores of a
 // tile into probabilities, its products with the values of the tile before are under way.
 //
 //   stage     K or V of kKeys keys: head_dim / 64 parts of kKeys rows of 128 bytes
 //   full, empty   barriers of each stage, of K and of V
+//   raw       of E4M3: codes of kKeys keys, of K and of V, which the warp group that copies widens
 //
 // Constants  kKeys 64 or 128; kStages >= 1, of K and of V; kSkipRows as in paged_prefill.cuh.
 // Threads    128 * (1 + kMathGroups): a warp group that copies, then those that compute. The grid
 //            is that of paged_prefill.cuh.
-// Shared     1024 + (kQueries + 2 * kStages * kKeys) * head_dim * 2 + 32 * kStages (kSharedBytes).
+// Shared     1024 + (kQueries + 2 * kStages * kKeys) * head_dim * 2 + 32 * kStages + 16, and of
+// E4M3
+//            2 * kKeys * head_dim (kSharedBytes).
 // Ragged     as in paged_prefill.cuh; values behind the last key are made zeros before the last
 //            product, keys behind it are anything and masked (of E4M3 both are zeros).
 // Rounding   probabilities to T, the result to T once.
@@ -54,7 +57,9 @@ struct Sm90Prefill {
   static constexpr int kParts = Shape::kHeadDim / 64;
   static constexpr int kQueryBytes = kQueries * Shape::kHeadDim * 2;
   static constexpr int kTileBytes = kKeys * Shape::kHeadDim * 2;
-  static constexpr int kSharedBytes = 1024 + kQueryBytes + 2 * kStages * kTileBytes + 32 * kStages;
+  static constexpr int kRawBytes = Shape::kScaled ? kKeys * Shape::kHeadDim : 0;
+  static constexpr int kSharedBytes =
+      1024 + kQueryBytes + 2 * kStages * kTileBytes + 2 * kRawBytes + 32 * kStages + 16;
   /// Registers of a thread that copies and of one that computes. They change within what the CTA
   /// was launched with, 168 a thread: more would wait for ever.
   static constexpr bool kWide = Shape::kHeadDim > 128;
@@ -82,6 +87,14 @@ OCTET_DEVICE void pinWords(u32 (&x)[kCount]) {
     asm volatile("" : "+r"(x[i])::"memory");
 }
 
+OCTET_DEVICE uint4 loadShared16(u32 from) {
+  uint4 x;
+  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+               : "r"(from)
+               : "memory");
+  return x;
+}
 OCTET_DEVICE void storeShared16(u32 to, uint4 x) {
   asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x.x), "r"(x.y), "r"(x.z),
                "r"(x.w)
@@ -92,13 +105,16 @@ OCTET_DEVICE void storeShared16(u32 to, uint4 x) {
 template <class Config>
 struct Memory {
   u32 queries, keys, values; // at multiples of 1024
+  u32 rawKeys, rawValues;
   u32 barriers;
 
   OCTET_DEVICE explicit Memory(char *shared) {
     queries = (sharedAddress(shared) + 1023) & ~1023u;
     keys = queries + Config::kQueryBytes;
     values = keys + Config::kStages * Config::kTileBytes;
-    barriers = values + Config::kStages * Config::kTileBytes;
+    rawKeys = values + Config::kStages * Config::kTileBytes;
+    rawValues = rawKeys + Config::kRawBytes;
+    barriers = rawValues + Config::kRawBytes;
   }
   OCTET_DEVICE u32 fullKeys(int stage) const { return barriers + 8 * stage; }
   OCTET_DEVICE u32 fullValues(int stage) const { return barriers + 8 * (Config::kStages + stage); }
@@ -108,127 +124,146 @@ struct Memory {
   OCTET_DEVICE u32 emptyValues(int stage) const {
     return barriers + 8 * (3 * Config::kStages + stage);
   }
+  OCTET_DEVICE u32 fullRawKeys() const { return barriers + 32 * Config::kStages; }
+  OCTET_DEVICE u32 fullRawValues() const { return fullRawKeys() + 8; }
 };
 
-/// A cache of T: one thread copies the pages that exist.
+/// Keys or values of the pages of a tile that exist: parts of 64 columns of all pages, one after
+/// the other, or codes, page after page.
 template <class Config>
-struct MapSource {
-  const TensorMap *k, *v;
-
-  OCTET_DEVICE void prefetch() const {
-    prefetchMap(k);
-    prefetchMap(v);
-  }
-
-  OCTET_DEVICE static void copyTile(u32 to, u32 full, const TensorMap *map, const int *ids, int key,
-                                    int endKey, int head) {
-    constexpr int kPages = Config::kKeys / kPageTokens;
-    constexpr int kBoxBytes = kPageTokens * kRowBytes;
-    const int pages = min(kPages, divideUp(endKey - key, kPageTokens));
-    arriveExpecting(full, pages * Config::kParts * kBoxBytes);
-    for (int i = 0; i < pages; ++i) {
-      const int row = ids[key / kPageTokens + i] * kPageTokens;
+OCTET_DEVICE void copyTile(u32 to, u32 full, const TensorMap *map, const int *ids, int key,
+                           int endKey, int head) {
+  constexpr bool kScaled = Config::Shape::kScaled;
+  constexpr int kPages = Config::kKeys / kPageTokens, kDim = Config::Shape::kHeadDim;
+  constexpr int kParts = kScaled ? 1 : Config::kParts;
+  constexpr int kBoxBytes = kPageTokens * (kScaled ? kDim : kRowBytes);
+  const int pages = min(kPages, divideUp(endKey - key, kPageTokens));
+  arriveExpecting(full, pages * kParts * kBoxBytes);
+  for (int i = 0; i < pages; ++i) {
+    const int row = ids[key / kPageTokens + i] * kPageTokens;
 #pragma unroll
-      for (int part = 0; part < Config::kParts; ++part)
-        loadTile(to + (part * kPages + i) * kBoxBytes, map, full,
-                 head * Config::Shape::kHeadDim + 64 * part, row);
-    }
+    for (int part = 0; part < kParts; ++part)
+      loadTile(to + (part * kPages + i) * kBoxBytes, map, full, head * kDim + 64 * part, row);
   }
+}
 
-  OCTET_DEVICE void run(const Memory<Config> &memory, const int *ids, int firstKey, int endKey,
-                        int head) const {
-    if (threadIdx.x != 0)
-      return;
-    StageCursor<Config::kStages> at;
-    for (int key = firstKey; key < endKey; key += Config::kKeys, at.advance()) {
-      wait(memory.emptyKeys(at.stage), at.parity ^ 1);
-      copyTile(memory.keys + at.stage * Config::kTileBytes, memory.fullKeys(at.stage), k, ids, key,
-               endKey, head);
-      wait(memory.emptyValues(at.stage), at.parity ^ 1);
-      copyTile(memory.values + at.stage * Config::kTileBytes, memory.fullValues(at.stage), v, ids,
-               key, endKey, head);
-    }
-  }
-};
-
-/// A cache of E4M3: each thread of the warp group reads 16 codes at a time and widens them. The
-/// values of a tile are read while its keys are widened, and the next keys while the values are.
+/// What the warp group that copies does with a cache of T: one thread fills the stages.
 template <class Config>
-struct CodeSource {
-  using Shape = typename Config::Shape;
-  using T = typename Config::T;
-  static constexpr int kRowLoads = Shape::kHeadDim / 16;
+OCTET_DEVICE void copyStages(const Memory<Config> &memory, const TensorMap *k, const TensorMap *v,
+                             const int *ids, int firstKey, int endKey, int head) {
+  if (threadIdx.x != 0)
+    return;
+  StageCursor<Config::kStages> at;
+  for (int key = firstKey; key < endKey; key += Config::kKeys, at.advance()) {
+    wait(memory.emptyKeys(at.stage), at.parity ^ 1);
+    copyTile<Config>(memory.keys + at.stage * Config::kTileBytes, memory.fullKeys(at.stage), k, ids,
+                     key, endKey, head);
+    wait(memory.emptyValues(at.stage), at.parity ^ 1);
+    copyTile<Config>(memory.values + at.stage * Config::kTileBytes, memory.fullValues(at.stage), v,
+                     ids, key, endKey, head);
+  }
+}
+
+/// 16 codes as elements of T.
+template <class T>
+OCTET_DEVICE void widen16(uint4 (&y)[2], const uint4 &codes) {
+  const u32 words[4] = {codes.x, codes.y, codes.z, codes.w};
+  u32 wide[4][2];
+  if constexpr (kIsSame<T, F16>) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      widenToF16(wide[i], words[i]);
+  } else {
+    u32 nan = 0;
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      splitE4m3<T>(wide[i], words[i], nan);
+    if (hasNan(nan))
+#pragma unroll
+      for (int i = 0; i < 4; ++i)
+        restoreNan(wide[i], words[i]);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const u32 even = wide[i][0], odd = wide[i][1];
+      wide[i][0] = __byte_perm(even, odd, 0x5410);
+      wide[i][1] = __byte_perm(even, odd, 0x7632);
+    }
+  }
+  y[0] = {wide[0][0], wide[0][1], wide[1][0], wide[1][1]};
+  y[1] = {wide[2][0], wide[2][1], wide[3][0], wide[3][1]};
+}
+
+/// The codes of a raw tile that the thread widens; zeros behind the last key.
+template <class Config>
+struct Codes {
+  static constexpr int kRowLoads = Config::Shape::kHeadDim / 16;
   static constexpr int kLoads = Config::kKeys * kRowLoads / 128;
-  const E4m3 *k, *v;
+  uint4 codes[kLoads];
 
-  OCTET_DEVICE void prefetch() const {}
-
-  OCTET_DEVICE static void load(uint4 (&codes)[kLoads], const E4m3 *cache, const int *ids, int key,
-                                int endKey, int head) {
+  OCTET_DEVICE void read(u32 raw, int rows) {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int index = i * 128 + static_cast<int>(threadIdx.x);
-      const int row = key + index / kRowLoads;
-      codes[i] = {0, 0, 0, 0};
-      if (row < endKey)
-        codes[i] =
-            load16(cache +
-                   (static_cast<i64>(ids[row / kPageTokens]) * kPageTokens + row % kPageTokens) *
-                       Shape::kKeyStride +
-                   head * Shape::kHeadDim + index % kRowLoads * 16);
+      codes[i] = loadShared16(raw + 16 * index);
+      if (index / kRowLoads >= rows)
+        codes[i] = {0, 0, 0, 0};
     }
   }
-
-  OCTET_DEVICE static void store(u32 to, const uint4 (&codes)[kLoads]) {
+  OCTET_DEVICE void write(u32 stage) const {
 #pragma unroll
     for (int i = 0; i < kLoads; ++i) {
       const int index = i * 128 + static_cast<int>(threadIdx.x);
-      const int row = index / kRowLoads, chunk = index % kRowLoads * 2;
-      const u32 words[4] = {codes[i].x, codes[i].y, codes[i].z, codes[i].w};
-      u32 wide[4][2], nan = 0;
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        splitE4m3<T>(wide[j], words[j], nan);
-      if (hasNan(nan))
-#pragma unroll
-        for (int j = 0; j < 4; ++j)
-          restoreNan(wide[j], words[j]);
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const u32(&a)[2] = wide[2 * half], (&b)[2] = wide[2 * half + 1];
-        storeShared16(to + chunk / 8 * (Config::kKeys * kRowBytes) +
-                          swizzledOffset(row, chunk % 8 + half),
-                      {__byte_perm(a[0], a[1], 0x5410), __byte_perm(a[0], a[1], 0x7632),
-                       __byte_perm(b[0], b[1], 0x5410), __byte_perm(b[0], b[1], 0x7632)});
-      }
+      const int row = index / kRowLoads, chunk = index % kRowLoads * 2, part = chunk / 8;
+      uint4 wide[2];
+      widen16<typename Config::T>(wide, codes[i]);
+      // Every other part begins with the second half: its chunks lie in the other banks.
+      const int first = part & 1;
+      const u32 to = stage + part * (Config::kKeys * kRowBytes);
+      storeShared16(to + swizzledOffset(row, chunk % 8 + first), first ? wide[1] : wide[0]);
+      storeShared16(to + swizzledOffset(row, chunk % 8 + 1 - first), first ? wide[0] : wide[1]);
     }
   }
+};
 
-  /// What the warp wrote is there for products.
-  OCTET_DEVICE static void publish(u32 full) {
+/// And with a cache of E4M3: one thread copies codes, all widen them into the stages.
+template <class Config>
+OCTET_DEVICE void widenStages(const Memory<Config> &memory, const TensorMap *k, const TensorMap *v,
+                              const int *ids, int firstKey, int endKey, int head) {
+  constexpr int kAllRead = 4; // a barrier of the warp group
+  auto publish = [](u32 full) {
     fenceSharedForAsync();
     __syncwarp();
     if (threadIdx.x % 32 == 0)
       arrive(full);
+  };
+  if (threadIdx.x == 0) {
+    copyTile<Config>(memory.rawKeys, memory.fullRawKeys(), k, ids, firstKey, endKey, head);
+    copyTile<Config>(memory.rawValues, memory.fullRawValues(), v, ids, firstKey, endKey, head);
   }
+  StageCursor<Config::kStages> at;
+  StageCursor<1> raw;
+  for (int key = firstKey; key < endKey; key += Config::kKeys, at.advance(), raw.advance()) {
+    const int next = key + Config::kKeys;
+    Codes<Config> codes;
+    wait(memory.fullRawKeys(), raw.parity);
+    codes.read(memory.rawKeys, endKey - key);
+    barrierSync(kAllRead, 128);
+    if (threadIdx.x == 0 && next < endKey)
+      copyTile<Config>(memory.rawKeys, memory.fullRawKeys(), k, ids, next, endKey, head);
+    wait(memory.emptyKeys(at.stage), at.parity ^ 1);
+    codes.write(memory.keys + at.stage * Config::kTileBytes);
+    publish(memory.fullKeys(at.stage));
 
-  OCTET_DEVICE void run(const Memory<Config> &memory, const int *ids, int firstKey, int endKey,
-                        int head) const {
-    uint4 keys[kLoads], values[kLoads];
-    load(keys, k, ids, firstKey, endKey, head);
-    StageCursor<Config::kStages> at;
-    for (int key = firstKey; key < endKey; key += Config::kKeys, at.advance()) {
-      load(values, v, ids, key, endKey, head);
-      wait(memory.emptyKeys(at.stage), at.parity ^ 1);
-      store(memory.keys + at.stage * Config::kTileBytes, keys);
-      publish(memory.fullKeys(at.stage));
-      load(keys, k, ids, key + Config::kKeys, endKey, head);
-      wait(memory.emptyValues(at.stage), at.parity ^ 1);
-      store(memory.values + at.stage * Config::kTileBytes, values);
-      publish(memory.fullValues(at.stage));
-    }
+    wait(memory.fullRawValues(), raw.parity);
+    codes.read(memory.rawValues, endKey - key);
+    barrierSync(kAllRead, 128);
+    if (threadIdx.x == 0 && next < endKey)
+      copyTile<Config>(memory.rawValues, memory.fullRawValues(), v, ids, next, endKey, head);
+    wait(memory.emptyValues(at.stage), at.parity ^ 1);
+    codes.write(memory.values + at.stage * Config::kTileBytes);
+    publish(memory.fullValues(at.stage));
   }
-};
+}
 
 /// The queries of the CTA as left factors; zeros behind the last.
 template <class Config>
@@ -261,20 +296,27 @@ OCTET_DEVICE void clearValues(u32 values, int rows, int thread) {
   }
 }
 
-template <class Config, class Source>
-OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const float *kScale,
-                      const float *vScale, typename Config::T *y, const Sequence *sequences,
-                      int numSequences, const int *pages) {
+} // namespace sm90
+
+template <class Config>
+OCTET_DEVICE void sm90Prefill(const typename Config::T *q, const TensorMap &k, const TensorMap &v,
+                              const float *kScale, const float *vScale, typename Config::T *y,
+                              const Sequence *sequences, int numSequences, const int *pages) {
   using Shape = typename Config::Shape;
   using T = typename Config::T;
   constexpr int kKeys = Config::kKeys, kStages = Config::kStages, kDim = Shape::kHeadDim;
   constexpr int kPartRows = Config::kQueries * kRowBytes, kPartKeys = kKeys * kRowBytes;
   extern __shared__ __align__(128) char shared[];
-  const Memory<Config> memory(shared);
+  const sm90::Memory<Config> memory(shared);
   const int thread = threadIdx.x, lane = thread % 32;
 
   if (thread == 0) {
-    source.prefetch();
+    prefetchMap(&k);
+    prefetchMap(&v);
+    if (Shape::kScaled) {
+      initBarrier(memory.fullRawKeys(), 1);
+      initBarrier(memory.fullRawValues(), 1);
+    }
     for (int i = 0; i < kStages; ++i) {
       initBarrier(memory.fullKeys(i), Config::kCopyArrivals);
       initBarrier(memory.fullValues(i), Config::kCopyArrivals);
@@ -299,7 +341,10 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
   // Copies
   if (thread < 128) {
     shrinkRegisters<Config::kCopyRegisters>();
-    source.run(memory, pages + s.firstPage, firstKey, endKey, head);
+    if constexpr (Shape::kScaled)
+      sm90::widenStages<Config>(memory, &k, &v, pages + s.firstPage, firstKey, endKey, head);
+    else
+      sm90::copyStages<Config>(memory, &k, &v, pages + s.firstPage, firstKey, endKey, head);
     return;
   }
 
@@ -307,7 +352,7 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
   growRegisters<Config::kMathRegisters>();
   const int mathThread = thread - 128, group = mathThread / 128;
   const int warp = mathThread / 32, g = lane / 4, t = lane % 4;
-  storeQueries<Config>(memory.queries, tile, head, mathThread, q);
+  sm90::storeQueries<Config>(memory.queries, tile, head, mathThread, q);
   fenceSharedForAsync();
   barrierSync(1, Config::kMathThreads);
 
@@ -342,7 +387,7 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
     wgmmaCommit();
   };
   auto issueValues = [&](int stage) {
-    const u64 values = valuesOperand(memory.values + stage * Config::kTileBytes, kPartKeys);
+    const u64 values = sm90::valuesOperand(memory.values + stage * Config::kTileBytes, kPartKeys);
 #pragma unroll
     for (int j = 0; j < kKeys / 16; ++j) {
       const u32 a[4] = {p[4 * j], p[4 * j + 1], p[4 * j + 2], p[4 * j + 3]};
@@ -418,7 +463,7 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
     issueScores(at.stage);
     wait(memory.fullValues(before.stage), before.parity);
     pinRegisters(result);
-    pinWords(p);
+    sm90::pinWords(p);
     wgmmaFence();
     issueValues(before.stage);
     wgmmaWait<1>();
@@ -427,7 +472,7 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
     softmax(key);
     wgmmaWait<0>();
     pinRegisters(result);
-    pinWords(p);
+    sm90::pinWords(p);
     release(memory.emptyValues(before.stage));
 #pragma unroll
     for (int i = 0; i < kDim / 2; ++i)
@@ -439,12 +484,13 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
   wait(memory.fullValues(at.stage), at.parity);
   const int rows = endKey - (endKey - 1 - firstKey) / kKeys * kKeys - firstKey;
   if (!Shape::kScaled && rows < kKeys) {
-    clearValues<Config>(memory.values + at.stage * Config::kTileBytes, rows, mathThread % 128);
+    sm90::clearValues<Config>(memory.values + at.stage * Config::kTileBytes, rows,
+                              mathThread % 128);
     fenceSharedForAsync();
     barrierSync(2 + group, 128);
   }
   pinRegisters(result);
-  pinWords(p);
+  sm90::pinWords(p);
   wgmmaFence();
   issueValues(at.stage);
   wgmmaWait<0>();
@@ -470,37 +516,10 @@ OCTET_DEVICE void run(const typename Config::T *q, const Source &source, const f
   constexpr int kRowChunks = kDim / 8;
   for (int index = lane; index < 16 * kRowChunks; index += 32) {
     const int local = 16 * warp + index / kRowChunks, chunk = index % kRowChunks;
-    uint4 x;
-    asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                 : "r"(placeOf(local, chunk))
-                 : "memory");
+    const uint4 x = sm90::loadShared16(placeOf(local, chunk));
     if (tile.first + local <= lastQuery)
       store16(y + prefill::queryOffset<Shape>(tile, head, tile.first + local) + chunk * 8, x);
   }
-}
-
-} // namespace sm90
-
-/// Of a cache of T.
-template <class Config>
-OCTET_DEVICE void sm90Prefill(const typename Config::T *q, const TensorMap &k, const TensorMap &v,
-                              typename Config::T *y, const Sequence *sequences, int numSequences,
-                              const int *pages) {
-  static_assert(!Config::Shape::kScaled, "the cache has the type of q");
-  sm90::run<Config>(q, sm90::MapSource<Config>{&k, &v}, nullptr, nullptr, y, sequences,
-                    numSequences, pages);
-}
-
-/// Of a cache of E4M3.
-template <class Config>
-OCTET_DEVICE void sm90PrefillOfCodes(const typename Config::T *q, const E4m3 *k, const E4m3 *v,
-                                     const float *kScale, const float *vScale,
-                                     typename Config::T *y, const Sequence *sequences,
-                                     int numSequences, const int *pages) {
-  static_assert(Config::Shape::kScaled, "the cache has scales");
-  sm90::run<Config>(q, sm90::CodeSource<Config>{k, v}, kScale, vScale, y, sequences, numSequences,
-                    pages);
 }
 
 } // namespace octet::cuda
