@@ -125,13 +125,12 @@ template <class C>
 OCTET_DEVICE void copySteps(Sm100Shared<C> shared, const TensorMap *x, const TensorMap *w, int m0,
                             int n0) {
   constexpr int kAhead = minOf(C::kStages, C::kSteps);
-  u64 once = cachePolicy(Keep::Normal), often = cachePolicy(Keep::Last);
   auto copyW = [&](int stage, int step) {
     arriveExpecting(shared.full(stage), C::kStageBytes);
-    loadTile(shared.w(stage), w, shared.full(stage), step * C::kStepK, n0, once);
+    loadTile(shared.w(stage), w, shared.full(stage), step * C::kStepK, n0);
   };
   auto copyX = [&](int stage, int step) {
-    loadTile(shared.x(stage), x, shared.full(stage), step * C::kStepK, m0, often);
+    loadTile(shared.x(stage), x, shared.full(stage), step * C::kStepK, m0);
   };
   // Weights need not wait for the kernel before.
   for (int s = 0; s < kAhead; ++s)
