@@ -312,7 +312,6 @@ static std::vector<KernelInstance> makeDecode(const AttentionProblem &p,
   decode.threads = int32_t(kDecodeWarps * kLanes);
   decode.sharedBytes = int32_t(d.sharedBytes);
   decode.perSm = int32_t(d.perSm);
-  decode.overlaps = true;
   decode.grid[0] = {int32_t(d.splits * p.kvHeads * d.tiles), 0, 0, 1};
   decode.workspaceBytes = d.workspaceBytes;
   std::vector<Arg> args = operandArgs(p);
@@ -328,7 +327,6 @@ static std::vector<KernelInstance> makeDecode(const AttentionProblem &p,
   join.label = "join_splits d" + std::to_string(p.headDim);
   join.entry = "octet_kernel_join_splits_" + name;
   join.threads = decode.threads;
-  join.overlaps = true;
   join.grid[0] = {int32_t(p.kvHeads * groupOf(p) * kMaxRows), 0, 0, 1};
   writeSource(join, p, "paged_decode.cuh", about + ": their splits",
               "PagedDecode", constants, sizes, "joinSplits",
@@ -357,7 +355,6 @@ static KernelInstance makeSm90Prefill(const AttentionProblem &p,
                  "_t" + stages + "_r" + rows;
   kernel.threads = int32_t((kCopyWarps + c.warps) * kLanes);
   kernel.sharedBytes = int32_t(c.sharedBytes);
-  kernel.overlaps = true;
   kernel.grid[0] = prefillGrid(p, c);
   std::vector<Arg> args = operandArgs(p);
   args[1] = mapArg(p, "k", AttentionProblem::K);
@@ -386,7 +383,6 @@ static KernelInstance makePrefill(const AttentionProblem &p, const Prefill &c) {
                  "x" + rowTiles + "_k" + keys + "_r" + rows;
   kernel.threads = int32_t(c.warps * kLanes);
   kernel.sharedBytes = int32_t(c.sharedBytes);
-  kernel.overlaps = true;
   kernel.grid[0] = prefillGrid(p, c);
   std::vector<Arg> args = operandArgs(p);
   for (Arg arg : {kScaleArg(p), vScaleArg(p), outputArg(p), sequencesArg(),
@@ -446,6 +442,10 @@ octet::cuda::makePagedAttention(const AttentionProblem &problem,
   launch.variants[1].kernels.push_back(prefill.stages
                                            ? makeSm90Prefill(problem, prefill)
                                            : makePrefill(problem, prefill));
+  // Code for older targets does not wait for the kernel before it.
+  for (KernelVariant &variant : launch.variants)
+    for (KernelInstance &kernel : variant.kernels)
+      kernel.overlaps = target.capability >= 90;
   // Keys and values are not counted: how many there are is in the context.
   launch.rowBytes = 2 * problem.qHeads * problem.headDim * 2;
   return launch;
