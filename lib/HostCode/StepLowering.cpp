@@ -198,7 +198,8 @@ FailureOr<std::string> StepFunction::printLevels(kernel::RowwiseOp op) {
     names.push_back(level.getName().str());
     ++rowFunctions;
   }
-  names.push_back(names.back());
+  // Every level has one, or an octet_ctx of that level calls what lies behind.
+  names.resize(OCTET_NUM_LEVELS, names.back());
   return host.addFunctionTable(base + ".levels", names);
 }
 
