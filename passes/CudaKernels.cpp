@@ -116,10 +116,23 @@ static std::string firstOf(std::initializer_list<std::string> reasons) {
   return "";
 }
 
+/// Scales of eight rows of a shard are the same, wherever it starts (W5b).
+static std::string rejectShards(const Product &p) {
+  int64_t begin = 0;
+  for (int64_t rows : p.qWeight.getShards()) {
+    if (begin % 8 != 0)
+      return llvm::formatv("that kernel has shards that start at multiples of "
+                           "8 rows, this weight has one at {0}",
+                           begin);
+    begin += rows;
+  }
+  return "";
+}
+
 /// Warp-group products of sm_90, which take [32,32] too (B1, B2).
 static std::string rejectSm90Block(const Product &p) {
   return firstOf({rejectScales<Float32Type>(p, "f32"),
-                  rejectBlocks(p, /*takes32=*/true),
+                  rejectBlocks(p, /*takes32=*/true), rejectShards(p),
                   rejectOrder(p, q::Layout::ColumnMajorScales)});
 }
 

@@ -7,9 +7,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/CudaProblems.h"
+#include "lib/CudaSource/Sm90.h"
 #include "lib/HostCode/HostModule.h"
 #include "passes/KernelTable.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace octet;
@@ -82,6 +84,27 @@ octet::chooseFamilyVariants(const cuda::GemmProblem &problem,
     // "mma.dense m16n32k64s8"
     table.names.push_back(
         StringRef(variant.kernels.front().label).rsplit(' ').second.str());
+  }
+  return table;
+}
+
+VariantTable octet::chooseSm90Variants(const cuda::GemmProblem &problem,
+                                       bool batchInvariant) {
+  VariantTable table;
+  int splits = 1;
+  for (const cuda::Sm90Variant &each :
+       cuda::chooseSm90Tiles(problem, /*splitsK=*/true))
+    splits = std::max(splits, each.tiles.splits);
+  if (splits > 1 && batchInvariant)
+    table.missed = llvm::formatv(
+        "K is not split {0} ways for few rows: the order of a row's sum would "
+        "depend on how many there are, which --batch-invariant forbids",
+        splits);
+  const int stepK = problem.xType == OCTET_E4M3 ? 128 : 64;
+  for (const cuda::Sm90Variant &each :
+       cuda::chooseSm90Tiles(problem, !batchInvariant)) {
+    table.maxM.push_back(each.maxM);
+    table.names.push_back(each.tiles.name(stepK));
   }
   return table;
 }

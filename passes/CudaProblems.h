@@ -33,6 +33,11 @@ cuda::GemmProblem makeProblem(kernel::GemmOp op, const Target &target);
 std::optional<VariantTable>
 chooseFamilyVariants(const cuda::GemmProblem &problem, const Target &target);
 
+/// The choices by M of `sm90.` products, which may split K for few rows; a
+/// preference that is missed where a row's result may not depend on others.
+VariantTable chooseSm90Variants(const cuda::GemmProblem &problem,
+                                bool batchInvariant);
+
 /// The same of an attention; the limits are the program's.
 cuda::AttentionProblem makeProblem(kernel::AttentionOp op, const Target &target,
                                    model::SettingsAttr settings);

@@ -103,6 +103,9 @@ VariantTable SelectKernels::chooseVariants(const Product &product,
     if (std::optional<VariantTable> table = chooseFamilyVariants(
             makeProblem(product, kernel, "", target), target))
       return *table;
+  if (kernel.starts_with("sm90.") && cuda::findGemmFamily(kernel))
+    return chooseSm90Variants(makeProblem(product, kernel, "", target),
+                              batchInvariant);
   return chooseCudaVariants(product, target, batchInvariant);
 }
 

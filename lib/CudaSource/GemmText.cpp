@@ -126,7 +126,7 @@ void GemmSignature::addScaleMap(const GemmProblem &p, const char *name,
   map.type = OCTET_F32;
   map.rows = divideUp(p.k, p.blockK);
   map.cols = -1; // rows of the launch, the pitch rounded up to 16 bytes
-  map.boxRows = 1;
+  map.boxRows = int32_t(128 / p.blockK);
   map.boxCols = boxCols;
   params.push_back(map);
 }

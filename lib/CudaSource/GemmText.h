@@ -51,7 +51,7 @@ struct GemmSignature {
   void addMap(const GemmProblem &problem, int arg, const char *name,
               int64_t rows, int boxRows);
   /// The block scales of x, column-major [cdiv(K, bk), M] (P3), as boxes of
-  /// `boxCols` rows of x in one block.
+  /// `boxCols` rows of x by the blocks of 128 of K.
   void addScaleMap(const GemmProblem &problem, const char *name, int boxCols);
   void addRowCount();
 };

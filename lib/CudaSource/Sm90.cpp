@@ -22,7 +22,7 @@ static constexpr int64_t kMostShared = 227 * 1024;
 // Legality
 //===----------------------------------------------------------------------===//
 
-/// Every shard starts at a multiple of `rows`, which divides 128.
+/// Every shard starts at a multiple of `rows`, which divides a block's.
 static bool isAligned(const GemmProblem &p, int64_t rows) {
   int64_t begin = 0;
   for (int64_t shard : p.shards) {
@@ -63,9 +63,9 @@ std::string octet::cuda::rejectSm90(const GemmProblem &p) {
     return "blocks scale both operands";
   if (!hasBlocks(p))
     return "";
-  if (p.blockN != 128 || p.blockK != 128)
-    return "blocks are 128x128, not " + std::to_string(p.blockN) + "x" +
-           std::to_string(p.blockK);
+  if (p.blockN != p.blockK || (p.blockN != 128 && p.blockN != 32))
+    return "blocks are 128x128 or 32x32, not " + std::to_string(p.blockN) +
+           "x" + std::to_string(p.blockK);
   if (!p.columnMajorScales)
     return "scales of x lie along its rows (P3)";
   if (!isAligned(p, 8))
@@ -77,15 +77,15 @@ std::string octet::cuda::rejectSm90(const GemmProblem &p) {
 static int64_t countScales(const GemmProblem &p, int64_t rows) {
   if (!hasBlocks(p))
     return 0;
-  int64_t granule = 128;
+  int64_t granule = p.blockN;
   while (granule > 1 && (rows % granule != 0 || !isAligned(p, granule)))
     granule /= 2;
-  return rows / granule;
+  return rows / granule * (128 / p.blockK);
 }
 
 int64_t octet::cuda::countSm90SharedBytes(const GemmProblem &p,
                                           const Sm90Tiles &t) {
-  int64_t xScales = hasBlocks(p) ? alignUp(t.m * 4, 128) : 0;
+  int64_t xScales = hasBlocks(p) ? alignUp(128 / p.blockK * t.m * 4, 128) : 0;
   int64_t wScales = alignUp(countScales(p, t.n) * 4, 16);
   int64_t stages = t.stages * ((t.m + t.n) * kRowBytes + xScales + wScales);
   if (!t.isSwapped)
@@ -146,7 +146,7 @@ static std::string productText(const GemmProblem &p) {
   std::string ns = "octet::cuda::";
   if (hasBlocks(p))
     return ns + "Sm90Fp8Block<\n    " + types + ",\n    " + shape + ", " +
-           shardsText(p) + ">";
+           shardsText(p) + ", /*kBlock=*/" + number(p.blockK) + ">";
   if (p.xType == OCTET_E4M3)
     return ns + "Sm90Fp8Scaled<\n    " + types + ",\n    /*kXScaling=*/" +
            scalingText(p.xScaleMode) + ", /*kWScaling=*/" +

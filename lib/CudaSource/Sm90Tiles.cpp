@@ -112,7 +112,7 @@ static std::vector<Sm90Variant> findMeasured(const GemmProblem &p) {
     }
     return result;
   }();
-  if (p.xType != OCTET_E4M3)
+  if (p.xType != OCTET_E4M3 || (hasBlocks(p) && p.blockK != 128))
     return {};
   auto found = shapes.find({p.n, p.k});
   return found == shapes.end() ? std::vector<Sm90Variant>() : found->second;

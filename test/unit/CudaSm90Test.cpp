@@ -149,8 +149,8 @@ TEST(CudaSm90, ScalesOfBlocksAreReadByMap) {
 
 TEST(CudaSm90, RefusesWhatTheTemplatesDoNotMake) {
   GemmProblem p = blockProblem();
-  p.blockN = p.blockK = 32;
-  EXPECT_NE(errorOf(p).find("32x32"), std::string::npos);
+  p.blockN = p.blockK = 64;
+  EXPECT_NE(errorOf(p).find("not 64x64"), std::string::npos);
   EXPECT_NE(errorOf(blockProblem({516, 256})).find("multiples of 8 rows"),
             std::string::npos);
   EXPECT_NE(errorOf(blockProblem({512}, 1000)).find("K=1000"),
@@ -179,7 +179,11 @@ TEST(CudaSm90, InstancesCompile) {
   biased.biasType = OCTET_F32;
   GemmProblem dense =
       makeProblem("sm90.dense_gemm", OCTET_BF16, OCTET_F32, {333}, 72);
+  GemmProblem small = blockProblem({608, 72}, 272);
+  small.blockN = small.blockK = 32;
   const GemmProblem problems[] = {
+      named(small, "swap_m16n64k128s2_split2"),
+      named(small, "m128n128k128s3_c1x2"),
       named(blockProblem(), "swap_m16n64k128s8_split4_sm2"),
       named(blockProblem({600, 72}, 272), "swap_m64n128k128s2_share2_b2"),
       named(blockProblem({600, 72}, 272), "m128n96k128s3_b2"),

@@ -8,8 +8,8 @@
 //
 //   y[i,j] = round(sum_b sx[i,b] sw[row(j),b] sum_{k in b} x[i,k] w[j,k] + bias[j])         (N6)
 //
-// with blocks b of 128 columns: E4M3 x and w, sx 1x128 column-major [cdiv(K,128)][pitch] (P3), sw
-// 128x128, each shard with rows of its own (W5b). The inner sum is the tensor core's, the outer one
+// with blocks b of 128 or 32 columns: E4M3 x and w, sx 1xb column-major [cdiv(K,b)][pitch] (P3), sw
+// bxb, each shard with rows of its own (W5b). The inner sum is the tensor core's, the outer one
 // FP32. The operands, shared memory and grids are those of sm90_swapped.cuh (few rows) and
 // sm90_tiled.cuh (many).
 //
@@ -23,8 +23,8 @@
 namespace octet::cuda {
 
 /// `Bias` is void where there is none.
-template <class Output, class Bias, int kN, int kK, class ShardWidths>
+template <class Output, class Bias, int kN, int kK, class ShardWidths, int kBlock = 128>
 using Sm90Fp8Block =
-    Sm90Product<E4m3, Output, Bias, Scaling::Block, Scaling::Block, kN, kK, ShardWidths>;
+    Sm90Product<E4m3, Output, Bias, Scaling::Block, Scaling::Block, kN, kK, ShardWidths, kBlock>;
 
 } // namespace octet::cuda

@@ -9,7 +9,7 @@
 // A product as its contract has it (Sm90Product), the scales of one step of K, and the loop over K
 // of one warpgroup:
 //
-//   block scales   total += (x w^T over 128 of K) * (sx * sw)     one FMA an element (N6)
+//   block scales   total += (x w^T over 128 or 32 of K) * (sx * sw), one FMA an element (N6)
 //   other FP8      total += (x w^T over 128 of K)                 FP32, so that the tensor core's
 //                                                                 shorter sums stay short (N6)
 //   16-bit floats  total  = x w^T, in the tensor core's FP32
@@ -50,7 +50,7 @@ template <bool kFirst, class A, class B>
 using Choose = typename ChooseType<kFirst, A, B>::Type;
 
 template <class Input_, class Output_, class Bias_, Scaling kXScaling_, Scaling kWScaling_, int kN_,
-          int kK_, class Shards_>
+          int kK_, class Shards_, int kBlock_ = 128>
 struct Sm90Product {
   using Input = Input_;   ///< of X and W: E4m3, Bf16 or F16
   using Output = Output_; ///< Bf16, F16 or float
@@ -65,6 +65,9 @@ struct Sm90Product {
   static constexpr bool kPromotes = kIsSame<Input, E4m3>;
   static constexpr int kStepK = kRowBytes / sizeof(Input);
   static constexpr int kSteps = divideUp(kK, kStepK);
+  /// Blocks of scales are kBlock x kBlock; a step has the scales of kSubs.
+  static constexpr int kBlock = kBlock_, kSubs = kBlocks ? 128 / kBlock : 1;
+  static constexpr int kScaleColumns = divideUp(kK, kBlock);
 
   static_assert(kIsSame<Input, E4m3> || kIsSame<Input, Bf16> || kIsSame<Input, F16>,
                 "operands are E4M3, BF16 or F16");
@@ -74,6 +77,7 @@ struct Sm90Product {
   static_assert((kXScaling == Scaling::None) == (kWScaling == Scaling::None) &&
                     (kXScaling == Scaling::None) == !kIsSame<Input, E4m3>,
                 "E4M3 is scaled, other operands are not");
+  static_assert(kBlock == 128 || kBlock == 32, "blocks are 128x128 or 32x32");
   static_assert(!kBlocks || Shards::isAligned(128, 8),
                 "shards that have block scales start at multiples of 8 rows");
 };
@@ -82,9 +86,9 @@ struct Sm90Product {
 template <class P>
 struct Sm90Operands {
   const TensorMap *x;
-  const typename P::XScale *xScale; ///< blocks [K / 128][M], [M] or one
+  const typename P::XScale *xScale; ///< blocks [K / kBlock][M], [M] or one
   const TensorMap *w;
-  const float *wScale;          ///< blocks [scale rows][K / 128], [N] or one a shard
+  const float *wScale;          ///< blocks [rows][K / kBlock], [N] or one a shard
   const typename P::Bias *bias; ///< [N]
   typename P::Output *y;        ///< [M][N]
   int m;
@@ -153,20 +157,23 @@ template <class P, int kRows>
 struct WeightScales {
   /// Rows, counted from any multiple of it, that have one scale row.
   static constexpr __host__ __device__ int granule() {
-    int rows = 128;
-    while (rows > 1 && (kRows % rows != 0 || !P::Shards::isAligned(128, rows)))
+    int rows = P::kBlock;
+    while (rows > 1 && (kRows % rows != 0 || !P::Shards::isAligned(P::kBlock, rows)))
       rows /= 2;
     return rows;
   }
   static constexpr int kGranule = granule();
-  static constexpr int kCount = P::kBlocks ? kRows / kGranule : 0;
+  static constexpr int kGranules = kRows / kGranule;
+  static constexpr int kCount = P::kBlocks ? kGranules * P::kSubs : 0; ///< [kSubs][kGranules]
   static constexpr int kBytes = alignUp(kCount * 4, 16);
   static_assert(kCount <= 32, "a lane copies a scale: the tile's rows or the shards' ends are odd");
 
   /// By the lanes below kCount, each its own.
   static OCTET_DEVICE void copy(const float *scales, int row, int step, u32 stage, u32 barrier) {
-    const int lane = threadIdx.x % 32, n = minOf(row + lane * kGranule, P::kN - 1);
-    const float *from = scales + static_cast<i64>(P::Shards::scaleRow(n, 128)) * P::kSteps + step;
+    const int lane = threadIdx.x % 32, n = minOf(row + lane % kGranules * kGranule, P::kN - 1);
+    const int column = minOf(step * P::kSubs + lane / kGranules, P::kScaleColumns - 1);
+    const float *from =
+        scales + static_cast<i64>(P::Shards::scaleRow(n, P::kBlock)) * P::kScaleColumns + column;
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n"
                  "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(stage + 4 * lane),
                  "l"(from), "r"(barrier)
@@ -194,7 +201,7 @@ template <int kColumns>
 struct PlainSums {
   static constexpr bool kReadsLate = false;
   struct Values {};
-  OCTET_DEVICE Values load(int, int) const { return {}; }
+  OCTET_DEVICE Values load(int, int, int) const { return {}; }
   OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
                         const Values &) const {
 #pragma unroll
@@ -203,8 +210,9 @@ struct PlainSums {
   }
 };
 
-/// Rows of the sums are rows of X, columns rows of W.
-template <int kColumns, int kGranule, int kStrideX, int kStrideW>
+/// Rows of the sums are rows of X, columns rows of W. kStrideX and kStrideW are bytes of a stage,
+/// kSubX of the scales of X of one block of K.
+template <int kColumns, int kGranule, int kStrideX, int kSubX, int kStrideW>
 struct TiledScales {
   static constexpr bool kReadsLate = false;
   static constexpr int kGranules = kColumns / kGranule;
@@ -212,13 +220,13 @@ struct TiledScales {
   struct Values {
     float upper[kGranules], lower[kGranules];
   };
-  OCTET_DEVICE Values load(int stage, int pass) const {
+  OCTET_DEVICE Values load(int stage, int pass, int sub) const {
     Values values;
-    float upper = loadShared(x + stage * kStrideX + pass * 256);
-    float lower = loadShared(x + stage * kStrideX + pass * 256 + 32);
+    const u32 at = x + stage * kStrideX + sub * kSubX + pass * 256;
+    const float upper = loadShared(at), lower = loadShared(at + 32);
 #pragma unroll
     for (int g = 0; g < kGranules; ++g) {
-      float scale = loadShared(w + stage * kStrideW + 4 * g);
+      float scale = loadShared(w + stage * kStrideW + 4 * (sub * kGranules + g));
       values.upper[g] = __fmul_rn(upper, scale);
       values.lower[g] = __fmul_rn(lower, scale);
     }
@@ -238,7 +246,7 @@ struct TiledScales {
 };
 
 /// Rows of the sums are rows of W, columns rows of X.
-template <int kColumns, bool kOneScale, int kStrideX, int kStrideW>
+template <int kColumns, bool kOneScale, int kStrideX, int kSubX, int kStrideW, int kSubW>
 struct SwappedScales {
   /// Scales of many columns would take more registers than there are: they are read when they are
   /// used, and the stage is released after that.
@@ -250,15 +258,15 @@ struct SwappedScales {
     float upper, lower;
     u32 at;
   };
-  OCTET_DEVICE Values load(int stage, int) const {
+  OCTET_DEVICE Values load(int stage, int, int sub) const {
     Values values;
-    values.at = x + stage * kStrideX;
+    values.at = x + stage * kStrideX + sub * kSubX;
     if constexpr (!kReadsLate)
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i)
         values.x[i] = loadShared2(values.at + 32 * i);
-    values.upper = loadShared(upper + stage * kStrideW);
-    values.lower = kOneScale ? values.upper : loadShared(lower + stage * kStrideW);
+    values.upper = loadShared(upper + stage * kStrideW + sub * kSubW);
+    values.lower = kOneScale ? values.upper : loadShared(lower + stage * kStrideW + sub * kSubW);
     return values;
   }
   OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
@@ -292,7 +300,7 @@ struct SwappedScales {
 /// product of a step before the sums of the step before are promoted, so that a warpgroup alone
 /// keeps the tensor core busy; its registers allow kPasses of one.
 template <class Input, int kColumns, int kPasses, int kBuffers, bool kPromotes, int kStages,
-          int kStageA, int kStageB>
+          int kStageA, int kStageB, int kSubs = 1>
 struct StepLoop {
   static_assert(kBuffers == 1 || kPasses == 1, "two buffers are for one pass");
   static constexpr int kSums = kColumns / 2;
@@ -300,12 +308,15 @@ struct StepLoop {
   u64 a, b; ///< operands in stage 0
   u32 full; ///< barrier of stage 0; the one of a stage is 8 bytes a stage further
 
-  OCTET_DEVICE void issue(float (&sums)[kSums], int stage, int pass, bool accumulate) const {
+  OCTET_DEVICE void issue(float (&sums)[kSums], int stage, int pass, bool accumulate,
+                          int sub = 0) const {
     const u64 atA = a + stage * (kStageA / 16) + pass * (64 * kRowBytes / 16);
     const u64 atB = b + stage * (kStageB / 16);
 #pragma unroll
-    for (int k = 0; k < 4; ++k)
-      Wgmma<Input, kColumns>::multiply(sums, atA + 2 * k, atB + 2 * k, accumulate || k);
+    for (int i = 0; i < 4 / kSubs; ++i) {
+      const int k = sub * (4 / kSubs) + i;
+      Wgmma<Input, kColumns>::multiply(sums, atA + 2 * k, atB + 2 * k, accumulate || i);
+    }
     wgmmaCommit();
   }
 
@@ -316,7 +327,7 @@ struct StepLoop {
                         const Scales &scales, const Release &release) const {
     if constexpr (!kPromotes)
       runInPlace(total, at, steps, release);
-    else if constexpr (kBuffers == 2)
+    else if constexpr (kBuffers == 2 && kSubs == 1)
       runOverlapped(total[0], at, steps, scales, release);
     else
       runInTurn(total, at, steps, scales, release);
@@ -354,17 +365,19 @@ private:
     for (int step = 0; step < steps; ++step) {
       wait(full + 8 * at.stage, at.parity);
 #pragma unroll
-      for (int pass = 0; pass < kPasses; ++pass) {
+      for (int i = 0; i < kPasses * kSubs; ++i) {
+        constexpr int kLast = kPasses * kSubs - 1;
+        const int pass = i / kSubs, sub = i % kSubs;
         pinRegisters(part);
         wgmmaFence();
-        issue(part, at.stage, pass, false);
-        auto values = scales.load(at.stage, pass);
+        issue(part, at.stage, pass, false, sub);
+        auto values = scales.load(at.stage, pass, sub);
         wgmmaWait<0>();
         pinRegisters(part);
-        if (pass == kPasses - 1 && !Scales::kReadsLate)
+        if (i == kLast && !Scales::kReadsLate)
           release(at.stage);
         scales.add(total[pass], part, values);
-        if (pass == kPasses - 1 && Scales::kReadsLate)
+        if (i == kLast && Scales::kReadsLate)
           release(at.stage);
       }
       at.advance();
@@ -386,7 +399,7 @@ private:
     };
     auto end = [&](float (&part)[kSums], int stage) {
       pinRegisters(part);
-      auto values = scales.load(stage, 0);
+      auto values = scales.load(stage, 0, 0);
       if constexpr (!Scales::kReadsLate)
         release(stage);
       scales.add(total, part, values);

@@ -15,9 +15,10 @@
 //   x         [M, K]             E4M3, BF16, F16     K           16, by tensor map, box kTileM /
 //                                                                kShare x 128 bytes, swizzled
 //   w         [N, K]             as x                K           16, box kTileN x 128 bytes,
-//   swizzled xScale    [K/128][M] blocks  F32, by tensor map  M           16, box 1 x kTileM floats
+//   swizzled xScale    [K/b][M] blocks    F32, by tensor map  M           16, box 128/b x kTileM
+//   floats
 //             [M] or one         F32                             4
-//   wScale    [rows][K/128], [N] or one a shard, F32             4
+//   wScale    [rows][K/b], [N] or one a shard, F32               4
 //   bias      [N]                BF16, F16, F32                  its element
 //   y         [M, N]             BF16, F16, F32      N           16
 //
@@ -59,7 +60,8 @@ struct Sm90SwappedConfig {
 
   using WeightScalesT = WeightScales<Product, kTileN>;
   static constexpr int kBytesW = kTileN * kRowBytes, kBytesX = kTileM * kRowBytes;
-  static constexpr int kBytesXScale = Product::kBlocks ? alignUp(kTileM * 4, 128) : 0;
+  static constexpr int kBytesXScale =
+      Product::kBlocks ? alignUp(Product::kSubs * kTileM * 4, 128) : 0;
   static constexpr int kBytesWScale = WeightScalesT::kBytes;
   // Stages of W and X, then of their scales, then the parts of the sums that this CTA adds, where
   // they are small; where not, they lie over the stages once the whole cluster is through its loop
@@ -221,9 +223,9 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
         waitForPriorGrids();
         fillStages<C::kStages>(firstStep, steps, full, empty,
                                [&](int step, int stage, u32 barrier) {
-                                 arriveExpecting(barrier, C::kTileM * 4);
+                                 arriveExpecting(barrier, P::kSubs * C::kTileM * 4);
                                  loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale,
-                                          xScale, barrier, m0, step);
+                                          xScale, barrier, m0, step * P::kSubs);
                                });
       }
     } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
@@ -246,7 +248,7 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
   for (int i = 0; i < C::kTileM / 2; ++i)
     total[0][i] = 0.f;
   const StepLoop<typename P::Input, C::kTileM, 1, C::kBuffers, P::kPromotes, C::kStages, C::kBytesW,
-                 C::kBytesX>
+                 C::kBytesX, P::kSubs>
       loop{swizzledOperand(shared + warpgroup * 64 * kRowBytes),
            swizzledOperand(shared + C::kOffsetX), full};
   auto release = [&](int stage) {
@@ -263,9 +265,10 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
     constexpr int kGranule = C::WeightScalesT::kGranule;
     const int row = warp * 16 + lane / 4;
     const u32 wScales = shared + C::kOffsetWScale;
-    const SwappedScales<C::kTileM, (kGranule >= 16), C::kBytesXScale, C::kBytesWScale> scales{
-        shared + C::kOffsetXScale + 8 * (lane % 4), wScales + row / kGranule * 4,
-        wScales + (row + 8) / kGranule * 4};
+    const SwappedScales<C::kTileM, (kGranule >= 16), C::kBytesXScale, C::kTileM * 4,
+                        C::kBytesWScale, C::WeightScalesT::kGranules * 4>
+        scales{shared + C::kOffsetXScale + 8 * (lane % 4), wScales + row / kGranule * 4,
+               wScales + (row + 8) / kGranule * 4};
     loop.run(total, at, steps, scales, release);
   } else {
     loop.run(total, at, steps, PlainSums<C::kTileM>{}, release);

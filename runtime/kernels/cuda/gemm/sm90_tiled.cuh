@@ -15,9 +15,9 @@
 //                                                                kClusterN x 128 bytes, swizzled
 //   w         [N, K]             as x                K           16, box kTileN / kClusterM x 128
 //                                                                bytes, swizzled
-//   xScale    [K/128][M] blocks  F32, by tensor map  M           16, box 1 x kTileM floats
+//   xScale    [K/b][M] blocks    F32, by tensor map  M           16, box 128/b x kTileM floats
 //             [M] or one         F32                             4
-//   wScale    [rows][K/128], [N] or one a shard, F32             4
+//   wScale    [rows][K/b], [N] or one a shard, F32               4
 //   bias      [N]                BF16, F16, F32                  its element
 //   y         [M, N]             BF16, F16, F32      N           its element; 16 where N allows
 //
@@ -54,7 +54,8 @@ struct Sm90TiledConfig {
   using Output = typename Product::Output;
   using WeightScalesT = WeightScales<Product, kTileN>;
   static constexpr int kBytesX = kTileM * kRowBytes, kBytesW = kTileN * kRowBytes;
-  static constexpr int kBytesXScale = Product::kBlocks ? alignUp(kTileM * 4, 128) : 0;
+  static constexpr int kBytesXScale =
+      Product::kBlocks ? alignUp(Product::kSubs * kTileM * 4, 128) : 0;
   static constexpr int kBytesWScale = WeightScalesT::kBytes;
   // A warp's part of the tile goes to y by pieces of 16 rows of 128 bytes.
   static constexpr int kBytesPiece = 16 * kRowBytes;
@@ -269,9 +270,9 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
         waitForPriorGrids();
         fillStages<C>(m, rankM, rankN, full, empty,
                       [&](int m0, int, int step, int stage, u32 barrier) {
-                        arriveExpecting(barrier, C::kTileM * 4);
+                        arriveExpecting(barrier, P::kSubs * C::kTileM * 4);
                         loadTile(shared + C::kOffsetXScale + stage * C::kBytesXScale, xScale,
-                                 barrier, m0, step);
+                                 barrier, m0, step * P::kSubs);
                       });
       }
     } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
@@ -288,7 +289,7 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
       growRegisters<C::kMathRegisters>();
     const int rows0 = warpgroup * C::kPasses * 64; // of the tile, this warpgroup's first
     const StepLoop<typename P::Input, C::kTileN, C::kPasses, C::kBuffers, P::kPromotes, C::kStages,
-                   C::kBytesX, C::kBytesW>
+                   C::kBytesX, C::kBytesW, P::kSubs>
         loop{swizzledOperand(shared + rows0 * kRowBytes), swizzledOperand(shared + C::kOffsetW),
              full};
     auto release = [&](int stage) {
@@ -315,7 +316,8 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
         for (int i = 0; i < C::kTileN / 2; ++i)
           total[pass][i] = 0.f;
       if constexpr (P::kBlocks) {
-        const TiledScales<C::kTileN, C::WeightScalesT::kGranule, C::kBytesXScale, C::kBytesWScale>
+        const TiledScales<C::kTileN, C::WeightScalesT::kGranule, C::kBytesXScale, C::kTileM * 4,
+                          C::kBytesWScale>
             scales{shared + C::kOffsetXScale + (rows0 + warp % 4 * 16 + lane / 4) * 4,
                    shared + C::kOffsetWScale};
         loop.run(total, at, P::kSteps, scales, release);
