@@ -94,12 +94,14 @@ static Decode chooseDecode(const AttentionProblem &p,
                            ? std::min(p.maxContext, p.window + kPageTokens)
                            : p.maxContext;
   const int64_t pages = cdiv(keys, kPageTokens) + 1;
+  const int64_t splitBytes =
+      p.maxSeqs * p.kvHeads * rows * (p.headDim + 2) * int64_t(sizeof(float));
+  constexpr int64_t kMostBytes = int64_t(256) << 20;
   d.splits = std::clamp<int64_t>(
       d.perSm * p.multiprocessors / (p.kvHeads * d.tiles), 1,
-      std::min(kMostSplits, cdiv(pages, Decode::kSplitPages)));
-
-  d.workspaceBytes =
-      p.maxSeqs * p.kvHeads * d.splits * rows * (p.headDim + 2) * 4;
+      std::min({kMostSplits, cdiv(pages, Decode::kSplitPages),
+                std::max<int64_t>(1, kMostBytes / splitBytes)}));
+  d.workspaceBytes = d.splits * splitBytes;
   return d;
 }
 

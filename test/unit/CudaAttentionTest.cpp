@@ -88,6 +88,14 @@ TEST(CudaAttention, SplitsOccupyTheDeviceWhateverTheBatch) {
   EXPECT_EQ(make(p, "sm_90a").variants[0].kernels.size(), 1u) << "no joining";
 }
 
+TEST(CudaAttention, ManySequencesHaveFewerSplits) {
+  AttentionProblem p = makeProblem(kBf16, kBf16, 64, 1, 128);
+  p.maxSeqs = 2048;
+  const KernelInstance decode = make(p, "sm_90a").variants[0].kernels[0];
+  EXPECT_LE(decode.workspaceBytes, int64_t(256) << 20);
+  EXPECT_GE(decode.grid[0].times, 4) << "four tiles of queries";
+}
+
 TEST(CudaAttention, TheGridHoldsEveryTileOfPrefill) {
   for (int64_t group : {1, 4, 5, 7, 12, 16, 40, 200}) {
     AttentionProblem p = makeProblem(kBf16, kE4m3, 2 * group, 2, 128);

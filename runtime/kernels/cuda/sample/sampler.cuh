@@ -300,6 +300,16 @@ OCTET_DEVICE bool findDigit(const Sums &sums, u64 rest, Shared &shared) {
   return shared.found[0] != kDigits;
 }
 
+/// Visits the listed tokens, or all where the list is not whole.
+template <class Config, class Visit>
+OCTET_DEVICE void forCandidates(const u32 *keys, bool isListed, const Shared &shared, Visit visit) {
+  if (isListed)
+    for (int i = threadIdx.x; i < shared.listed; i += Config::kThreads)
+      visit(shared.ids[i], shared.keys[i]);
+  else
+    forTokens<Config>(keys, visit);
+}
+
 /// The first token at which the running sum of weights exceeds `target`.
 /// \param weightAt  weightAt(i): equal for equal keys, or 0, then of the last among them.
 /// \param hasFirst  `shared.first` has the weights.
@@ -340,19 +350,11 @@ OCTET_DEVICE Place findPlace(u64 target, const u32 *keys, WeightAt weightAt, boo
   prefix = prefix << kDigitBits | static_cast<u32>(shared.found[0]);
   const bool isListed = shared.listed <= kListed;
   const int listed = shared.listed;
-  auto forCandidates = [&](auto visit) {
-    if (isListed)
-      for (int i = thread; i < listed; i += Config::kThreads)
-        visit(shared.ids[i], shared.keys[i]);
-    else
-      forTokens<Config>(keys, visit);
-  };
-
   // With these 22 bits
   __syncthreads();
   shared.next.clear<Config>();
   __syncthreads();
-  forCandidates([&](int i, u32 key) {
+  forCandidates<Config>(keys, isListed, shared, [&](int i, u32 key) {
     if (key >> kShift2 == prefix && key != kNoKey)
       if (const u64 weight = weightAt(i); weight != 0)
         shared.next.add(key & ((1u << kShift2) - 1), weight);
@@ -366,7 +368,7 @@ OCTET_DEVICE Place findPlace(u64 target, const u32 *keys, WeightAt weightAt, boo
   if (thread == 0)
     shared.id = 0x7fffffff;
   __syncthreads();
-  forCandidates([&](int i, u32 key) {
+  forCandidates<Config>(keys, isListed, shared, [&](int i, u32 key) {
     if (key == prefix)
       if (const u64 weight = weightAt(i); weight != 0) {
         first = minOf(first, i);
