@@ -21,6 +21,7 @@
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "octet/CudaSource/KernelCompiler.h"
+#include "octet/CudaSource/Sampler.h"
 #include "octet/Diagnostics/Diagnostics.h"
 #include "octet/Support/File.h"
 #include "passes/CudaProblems.h"
@@ -207,6 +208,21 @@ void EmitKernels::runOnOperation() {
                              cuda::toAttribute(&getContext(), *launch));
     return WalkResult::skip(); // a row kernel's region
   });
+  // Logits become tokens where they are.
+  auto facts = module->getAttrOfType<DictionaryAttr>("model.info");
+  auto vocab =
+      facts ? dyn_cast_or_null<IntegerAttr>(facts.get("vocab")) : IntegerAttr();
+  if (isGood && vocab) {
+    Result<cuda::KernelLaunch> launch = cuda::makeSampler(vocab.getInt());
+    if (!launch) {
+      (void)emitStatus(module, launch.status());
+      isGood = false;
+    } else if (failed(addSources(module, *launch)))
+      isGood = false;
+    else
+      module->setDiscardableAttr(cuda::kSampleName,
+                                 cuda::toAttribute(&getContext(), *launch));
+  }
   // What does not compile is easier to look at where it was asked for.
   if (!isGood || failed(dumpSources()) || failed(compile()))
     signalPassFailure();

@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define OCTET_ABI_VERSION 4
+#define OCTET_ABI_VERSION 5
 
 /* Rows of the KV cache come in pages of this many tokens. */
 #define OCTET_PAGE 64
@@ -275,7 +275,7 @@ typedef struct octet_kernel {
   octet_grid grid[3];
   int64_t num_params;
   const octet_param *params;
-  int64_t workspace_bytes;
+  int64_t workspace_bytes; /* 0: that of the kernel before it in the variant */
 } octet_kernel;
 
 typedef struct octet_variant {
@@ -317,6 +317,23 @@ typedef struct octet_device_sequence {
   int32_t context;
   int32_t first_page; /* of the pages of all sequences */
 } octet_device_sequence;
+
+/* How the token after one row is drawn (P17). */
+typedef struct octet_sample_row {
+  float temperature; /* <= 0: the largest logit */
+  float top_p;       /* >= 1: all */
+  float min_p;
+  float uniform; /* in [0, 1), a multiple of 2^-24 */
+  int32_t top_k; /* <= 0: all */
+} octet_sample_row;
+/* Arguments of octet_program.sample. */
+enum octet_sample_arg {
+  OCTET_SAMPLE_LOGITS = 0,  /* F32 [rows, V] */
+  OCTET_SAMPLE_OPTIONS = 1, /* octet_sample_row [rows] */
+  OCTET_SAMPLE_TOKENS = 2,  /* int32_t [rows]; -1: no logit above -inf */
+  OCTET_SAMPLE_SCRATCH = 3, /* 16-byte aligned; its octet_param has the bytes
+                               of a row as pitch_bytes */
+};
 
 typedef struct octet_ctx octet_ctx;
 
@@ -457,6 +474,8 @@ typedef struct octet_program {
   int32_t (*step)(octet_ctx *ctx, const octet_batch *batch);
   int64_t num_images; /* 0: a CPU program */
   const octet_image *images;
+  const octet_launch *sample; /* of a CUDA program's logits; NULL: tokens are
+                                 drawn on the processor */
 } octet_program_t;
 
 #ifdef __cplusplus

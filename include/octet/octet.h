@@ -448,6 +448,26 @@ OCTET_API octet_status octet_sample(const float *logits, int64_t vocab,
                                     const int32_t *forbidden,
                                     size_t num_forbidden, int32_t *id,
                                     octet_error **error);
+
+/* How octet_step_draw draws one token: the arguments of octet_sample. */
+typedef struct octet_draw {
+  const octet_sampler_options *options; /* NULL: greedy */
+  uint64_t stream;
+  uint64_t index;
+} octet_draw;
+
+/* octet_step, with the token after each row of outputs in place of its logits:
+   drawn where the model runs, so that a device keeps its logits.
+   draws  [num_draws] one for each row, in the order of octet_step.
+   ids    [num_draws] -1 where every logit is NaN or -inf.
+   Errors: those of octet_step; USAGE for an option, or another number of draws
+   than rows. */
+OCTET_API octet_status octet_step_draw(octet_model *model,
+                                       const octet_entry *entries, size_t count,
+                                       const octet_draw *draws,
+                                       size_t num_draws, int32_t *ids,
+                                       octet_error **error);
+
 /* Natural logarithms of softmax(logits) at some ids.
    values  [count] F32, of ids [count].
    Errors: USAGE if an id is outside of 0 to vocab - 1. */

@@ -127,13 +127,14 @@ static std::string read(Attribute from, T &value, const std::string &path) {
   }
 }
 
-FailureOr<KernelLaunch> octet::cuda::getLaunch(Operation *op) {
-  Attribute attribute = op->getDiscardableAttr(kLaunchName);
+FailureOr<KernelLaunch> octet::cuda::getLaunch(Operation *op,
+                                               StringRef name) {
+  Attribute attribute = op->getDiscardableAttr(name);
   if (!attribute)
-    return op->emitError() << "'" << op->getName() << "' has no " << kLaunchName
+    return op->emitError() << "'" << op->getName() << "' has no " << name
                            << "; octet-emit-kernels gives it one";
   KernelLaunch launch;
-  std::string bad = read(attribute, launch, kLaunchName.str());
+  std::string bad = read(attribute, launch, name.str());
   if (bad.empty() && launch.variants.empty())
     bad = "launch.variants";
   if (!bad.empty())

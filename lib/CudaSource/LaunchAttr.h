@@ -27,13 +27,16 @@ namespace octet::cuda {
 
 /// The discardable attribute of `kernel` operators after emit-kernels.
 inline constexpr llvm::StringLiteral kLaunchName = "launch";
+/// And of the module of a whole model: the launch that draws tokens.
+inline constexpr llvm::StringLiteral kSampleName = "kernel.sample";
 
 mlir::DictionaryAttr toAttribute(mlir::MLIRContext *context,
                                  const KernelLaunch &launch);
 
 /// The launch of an operator. \returns an error on it if it has none, or one
 /// with a field of another kind or unknown name.
-mlir::FailureOr<KernelLaunch> getLaunch(mlir::Operation *op);
+mlir::FailureOr<KernelLaunch> getLaunch(mlir::Operation *op,
+                                        llvm::StringRef name = kLaunchName);
 
 } // namespace octet::cuda
 

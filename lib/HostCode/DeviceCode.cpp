@@ -52,10 +52,25 @@ FailureOr<std::string> DeviceCode::addImages() {
 
 FailureOr<std::string> DeviceCode::addLaunch(Operation *op, int64_t numArgs) {
   FailureOr<cuda::KernelLaunch> launch = cuda::getLaunch(op);
-  if (failed(launch))
-    return failure();
+  return failed(launch) ? FailureOr<std::string>(failure())
+                        : addLaunch(op, *launch, numArgs);
+}
+
+FailureOr<std::string> DeviceCode::addSampler() {
+  if (!host.module->hasAttr(cuda::kSampleName))
+    return std::string();
+  FailureOr<cuda::KernelLaunch> launch =
+      cuda::getLaunch(host.module, cuda::kSampleName);
+  return failed(launch)
+             ? FailureOr<std::string>(failure())
+             : addLaunch(host.module, *launch, OCTET_SAMPLE_SCRATCH + 1);
+}
+
+FailureOr<std::string>
+DeviceCode::addLaunch(Operation *op, const cuda::KernelLaunch &launch,
+                      int64_t numArgs) {
   ConstantFields variants;
-  for (const cuda::KernelVariant &variant : launch->variants) {
+  for (const cuda::KernelVariant &variant : launch.variants) {
     ConstantFields kernels;
     for (const cuda::KernelInstance &instance : variant.kernels) {
       auto image = rows.find(instance.entry);
@@ -89,8 +104,8 @@ FailureOr<std::string> DeviceCode::addLaunch(Operation *op, int64_t numArgs) {
   }
   return host.addStruct(
       "octet.launch",
-      {host.addString(launch->module), host.addString(launch->label),
-       int32_t(launch->byLongest), int32_t(0), int64_t(launch->variants.size()),
-       host.addStruct("octet.variants", variants), launch->bytes,
-       launch->rowBytes, launch->rowFlops});
+      {host.addString(launch.module), host.addString(launch.label),
+       int32_t(launch.byLongest), int32_t(0), int64_t(launch.variants.size()),
+       host.addStruct("octet.variants", variants), launch.bytes,
+       launch.rowBytes, launch.rowFlops});
 }

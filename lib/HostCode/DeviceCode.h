@@ -17,6 +17,7 @@
 
 #include "HostModule.h"
 #include "dialects/Kernel/KernelOps.h"
+#include "octet/CudaSource/Instance.h"
 
 namespace octet::host {
 
@@ -27,6 +28,8 @@ public:
   /// The octet_launch of an operator. \returns its symbol, or an error on the
   /// operator if its launch names a binary or an argument that is not there.
   mlir::FailureOr<std::string> addLaunch(mlir::Operation *op, int64_t numArgs);
+  /// That of the module, which draws tokens; "" if it has none.
+  mlir::FailureOr<std::string> addSampler();
 
   int64_t numImages() const { return binaries.size(); }
   /// The array of octet_image, or "" without images. \returns an error on a
@@ -34,6 +37,9 @@ public:
   mlir::FailureOr<std::string> addImages();
 
 private:
+  mlir::FailureOr<std::string> addLaunch(mlir::Operation *op,
+                                         const cuda::KernelLaunch &launch,
+                                         int64_t numArgs);
   HostModule &host;
   llvm::SmallVector<kernel::BinaryOp> binaries;
   llvm::StringMap<int32_t> rows; ///< of each entry in `binaries`

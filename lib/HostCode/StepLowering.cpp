@@ -593,12 +593,15 @@ LogicalResult octet::host::addProgram(HostModule &host, DeviceCode &device,
   FailureOr<std::string> images = device.addImages();
   if (failed(images))
     return failure();
+  FailureOr<std::string> sample = device.addSampler();
+  if (failed(sample))
+    return failure();
   std::string text = host.addString(info);
   host.addStruct("octet_program",
                  {int32_t(OCTET_ABI_VERSION), int32_t(0), text,
                   int64_t(info.size()), arenaBytes, host.numWeights,
-                  kLoadName.str(), kStepName.str(), device.numImages(),
-                  *images},
+                  kLoadName.str(), kStepName.str(), device.numImages(), *images,
+                  *sample},
                  /*isExternal=*/true);
   return success();
 }

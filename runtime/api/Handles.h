@@ -38,6 +38,11 @@ struct LoadedModel {
   void *traceUser = nullptr;
 };
 
+/// Options as a caller gave them, or the defaults for NULL.
+/// \returns a usage error of `function` that names the option out of its range.
+Result<SamplerOptions> readSampler(const char *function,
+                                   const octet_sampler_options *given);
+
 } // namespace octet::rt
 
 struct octet_error {

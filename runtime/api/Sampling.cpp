@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/api/Guard.h"
+#include "runtime/api/Handles.h"
 #include "runtime/core/Sampler.h"
 #include <charconv>
 #include <cmath>
@@ -34,8 +35,8 @@ void octet_sampler_options_init(octet_sampler_options *options, size_t size) {
   writeStruct(options, size, defaults());
 }
 
-static Result<SamplerOptions> readSampler(const char *function,
-                                          const octet_sampler_options *given) {
+Result<SamplerOptions> rt::readSampler(const char *function,
+                                       const octet_sampler_options *given) {
   octet_sampler_options o = defaults();
   OCTET_TRY(readOptions(function, given, kSamplerOptionsBytes, o));
   auto wrong = [&](const char *name, auto value, const char *range) {

@@ -213,10 +213,12 @@ int64_t octet_step_pages(const octet_model *model, const octet_entry *entries,
       });
 }
 
-octet_status octet_step(octet_model *model, const octet_entry *entries,
-                        size_t count, float *logits, int64_t capacity,
-                        octet_error **error) {
-  static constexpr char function[] = "octet_step";
+/// Runs `step(loaded, feeds, sink)`; a step without enough free pages has a
+/// status of its own.
+template <typename StepFn>
+static octet_status runStep(const char *function, octet_model *model,
+                            const octet_entry *entries, size_t count,
+                            octet_error **error, StepFn step) {
   bool noPages = false;
   const octet_status status = guard(error, [&]() -> Status {
     OCTET_TRY(notNull(function, {{"model", model}}));
@@ -225,10 +227,8 @@ octet_status octet_step(octet_model *model, const octet_entry *entries,
       OCTET_TRY(notNull(function, {{"entries", entries}}));
     OCTET_TRY_ASSIGN(std::vector<Feed> feeds,
                      feedsOf(function, loaded, entries, count));
-    const size_t room = logits && capacity > 0 ? size_t(capacity) : 0;
     TraceCall trace(loaded.trace, loaded.traceUser);
-    Status done = loaded.engine.step(feeds, {logits, room},
-                                     loaded.trace ? &trace : nullptr);
+    Status done = step(loaded, feeds, loaded.trace ? &trace : nullptr);
     // A step that fails changes nothing, so the same is true still.
     noPages =
         !done.ok() && done.info().kind == ErrorKind::Machine &&
@@ -240,6 +240,45 @@ octet_status octet_step(octet_model *model, const octet_entry *entries,
   if (error && *error)
     (*error)->status = OCTET_ERROR_PAGES;
   return OCTET_ERROR_PAGES;
+}
+
+octet_status octet_step(octet_model *model, const octet_entry *entries,
+                        size_t count, float *logits, int64_t capacity,
+                        octet_error **error) {
+  return runStep(
+      "octet_step", model, entries, count, error,
+      [&](LoadedModel &loaded, std::span<const Feed> feeds, TraceSink *sink) {
+        const size_t room = logits && capacity > 0 ? size_t(capacity) : 0;
+        return loaded.engine.step(feeds, {logits, room}, sink);
+      });
+}
+
+octet_status octet_step_draw(octet_model *model, const octet_entry *entries,
+                             size_t count, const octet_draw *draws,
+                             size_t numDraws, int32_t *ids,
+                             octet_error **error) {
+  static constexpr char function[] = "octet_step_draw";
+  return runStep(
+      function, model, entries, count, error,
+      [&](LoadedModel &loaded, std::span<const Feed> feeds,
+          TraceSink *sink) -> Status {
+        if (numDraws)
+          OCTET_TRY(notNull(function, {{"draws", draws}, {"ids", ids}}));
+        OCTET_TRY(wantWholeModel(function, loaded));
+        OCTET_TRY(loaded.engine.checkFeeds(feeds));
+        if (const int64_t rows = Engine::outputRows(feeds);
+            rows != int64_t(numDraws))
+          return usageError(function, std::to_string(numDraws) + " draws for " +
+                                          std::to_string(rows) +
+                                          " rows of outputs");
+        std::vector<Draw> list;
+        for (size_t i = 0; i < numDraws; ++i) {
+          OCTET_TRY_ASSIGN(SamplerOptions options,
+                           readSampler(function, draws[i].options));
+          list.push_back({options, draws[i].stream, draws[i].index});
+        }
+        return loaded.engine.draw(feeds, list, {ids, numDraws}, sink);
+      });
 }
 
 octet_status octet_evaluate(octet_model *model, const float *x, int64_t rows,

@@ -178,8 +178,8 @@ std::string DeviceReport::text() const {
                    prefill.flopsPerSecond() * 1e-12));
   line("decode",
        fmt::format("{:.1f} tokens/s: {} a step ({} to {}); {} of weights and "
-                   "{} of cache a step take {} at the copy's bandwidth: "
-                   "{:.1f} % of the floor",
+                   "{} of cache a step take {} at the copy's bandwidth, "
+                   "{:.1f} % of the step",
                    decode.tokensPerSecond(), secondsText(decode.seconds.median),
                    secondsText(decode.seconds.least),
                    secondsText(decode.seconds.most),

@@ -57,6 +57,11 @@ public:
       s.tokens.push_back(nextId());
       feeds.push_back({&s, 1, 1});
     }
+    if (engine.model().draws()) { // Only tokens leave the device.
+      draws.resize(feeds.size());
+      tokens.resize(feeds.size());
+      return engine.draw(feeds, draws, tokens);
+    }
     logits.resize(feeds.size() * size_t(engine.model().info().vocab));
     return engine.step(feeds, logits);
   }
@@ -84,6 +89,8 @@ private:
   const BenchShape &shape;
   std::vector<Sequence> sequences;
   std::vector<Feed> feeds;
+  std::vector<Draw> draws;
+  std::vector<int32_t> tokens;
   std::vector<float> logits;
   uint64_t drawn = 0;
 };

@@ -47,7 +47,8 @@ public:
 
 private:
   void plan();
-  Status advance(Running &r, std::span<const float> logits);
+  Status draw(Running &r, std::span<const float> row, int32_t &id);
+  Status advance(Running &r, int32_t id, std::span<const float> row);
   Status addLogProbs(Completion &c, std::span<const float> logits, int32_t id);
 
   Session &session;
@@ -57,6 +58,7 @@ private:
   std::vector<octet_entry> entries; ///< of a step
   std::vector<Running *> sampled;   ///< of its rows of logits
   std::vector<float> logits;
+  std::vector<int32_t> ids;
 };
 } // namespace
 
@@ -95,13 +97,28 @@ void Generator::plan() {
 
 Status Generator::step() {
   plan();
+  ids.assign(sampled.size(), -1);
+  // Logits leave a device only for what looks at them.
+  if (options.logProbs < 0 && options.forbidden.empty()) {
+    std::vector<octet_draw> draws;
+    for (const Running *r : sampled)
+      draws.push_back({&options.sampler, uint64_t(r->number),
+                       uint64_t(r->completion.ids.size())});
+    OCTET_TRY(call(octet_step_draw, session.model.get(), entries.data(),
+                   entries.size(), draws.data(), draws.size(), ids.data()));
+    for (size_t i = 0; i < sampled.size(); ++i)
+      OCTET_TRY(advance(*sampled[i], ids[i], {}));
+    return Status::success();
+  }
   const size_t vocab = size_t(session.limits.vocab);
   logits.resize(sampled.size() * vocab);
   OCTET_TRY(call(octet_step, session.model.get(), entries.data(),
                  entries.size(), logits.data(), int64_t(logits.size())));
-  for (size_t i = 0; i < sampled.size(); ++i)
-    OCTET_TRY(
-        advance(*sampled[i], std::span(logits).subspan(i * vocab, vocab)));
+  for (size_t i = 0; i < sampled.size(); ++i) {
+    const auto row = std::span(logits).subspan(i * vocab, vocab);
+    OCTET_TRY(draw(*sampled[i], row, ids[i]));
+    OCTET_TRY(advance(*sampled[i], ids[i], row));
+  }
   return Status::success();
 }
 
@@ -122,20 +139,26 @@ Status Generator::addLogProbs(Completion &c, std::span<const float> row,
   return Status::success();
 }
 
-/// Draws the next token of `r` and decides whether that was the last.
-Status Generator::advance(Running &r, std::span<const float> row) {
-  Completion &c = r.completion;
-  int32_t id = -1;
+/// Draws the next token of `r`; -1 if none can be chosen.
+Status Generator::draw(Running &r, std::span<const float> row, int32_t &id) {
   Status drawn =
       call(octet_sample, row.data(), int64_t(row.size()), &options.sampler,
-           uint64_t(r.number), uint64_t(c.ids.size()), options.forbidden.data(),
-           options.forbidden.size(), &id);
+           uint64_t(r.number), uint64_t(r.completion.ids.size()),
+           options.forbidden.data(), options.forbidden.size(), &id);
   if (!drawn.ok() && drawn.info().kind == ErrorKind::Input)
+    return Status::success();
+  return drawn;
+}
+
+/// Takes the next token of `r` and decides whether that was the last.
+/// \param row  its logits, where they are looked at.
+Status Generator::advance(Running &r, int32_t id, std::span<const float> row) {
+  Completion &c = r.completion;
+  if (id < 0)
     return inputError(session.path,
                       "prompt " + std::to_string(r.number) + ": token " +
                           std::to_string(c.ids.size()) +
                           " cannot be chosen, every logit is NaN or -inf");
-  OCTET_TRY(std::move(drawn));
   if (std::ranges::count(options.stopIds, id)) {
     c.finish = "stop";
     r.finished = true;

@@ -46,6 +46,17 @@ public:
   /// output` is complete afterwards.
   /// \returns what the program returned; errors are in ctx.
   virtual int32_t step(Context &ctx, const octet_batch &batch) = 0;
+
+  /// Whether draw() is there: tokens are drawn where the logits are.
+  virtual bool draws() const { return false; }
+  /// A step whose logits stay where they are; `batch.output` is not used.
+  /// \param rows    [num_outputs] how each is drawn.
+  /// \param tokens  [out] [num_outputs]; -1 where no logit is above -inf.
+  virtual int32_t draw(Context &ctx, const octet_batch &batch,
+                       std::span<const octet_sample_row> rows,
+                       std::span<int32_t> tokens) {
+    return 1;
+  }
 };
 
 /// Runs programs of the target `cpu`.

@@ -130,17 +130,10 @@ Status Engine::checkFeeds(std::span<const Feed> feeds) const {
   return Status::success();
 }
 
-Status Engine::run(std::span<const Feed> feeds, const float *input,
-                   std::span<float> output, TraceSink *sink) {
+template <typename RunBatch>
+Status Engine::withBatch(std::span<const Feed> feeds, const float *input,
+                         RunBatch runBatch) {
   OCTET_TRY(checkFeeds(feeds));
-  const int64_t rows = Engine::outputRows(feeds);
-  const int64_t width = loaded.info().outputWidth();
-  if (int64_t(output.size()) < rows * width)
-    return usageError(kStepSubject,
-                      "room for " + std::to_string(output.size()) +
-                          " logits; " + std::to_string(rows * width) +
-                          " are needed (" + std::to_string(rows) + " rows of " +
-                          std::to_string(width) + ")");
   KvCache &cache = loaded.cache();
   if (const int64_t needed = pagesNeeded(feeds); needed > cache.freePages())
     return machineError(
@@ -182,10 +175,57 @@ Status Engine::run(std::span<const Feed> feeds, const float *input,
   batch.sequences = sequences.data();
   batch.num_outputs = int64_t(outputRows.size());
   batch.output_rows = outputRows.data();
-  batch.output = output.data();
-  OCTET_TRY(loaded.step(batch, sink));
+  OCTET_TRY(runBatch(batch));
   for (const Feed &feed : feeds)
     feed.sequence->cached += feed.count;
+  return Status::success();
+}
+
+Status Engine::run(std::span<const Feed> feeds, const float *input,
+                   std::span<float> output, TraceSink *sink) {
+  OCTET_TRY(checkFeeds(feeds));
+  const int64_t rows = Engine::outputRows(feeds);
+  const int64_t width = loaded.info().outputWidth();
+  if (int64_t(output.size()) < rows * width)
+    return usageError(kStepSubject,
+                      "room for " + std::to_string(output.size()) +
+                          " logits; " + std::to_string(rows * width) +
+                          " are needed (" + std::to_string(rows) + " rows of " +
+                          std::to_string(width) + ")");
+  return withBatch(feeds, input, [&](octet_batch &batch) {
+    batch.output = output.data();
+    return loaded.step(batch, sink);
+  });
+}
+
+Status Engine::draw(std::span<const Feed> feeds, std::span<const Draw> draws,
+                    std::span<int32_t> tokens, TraceSink *sink) {
+  OCTET_TRY(checkFeeds(feeds));
+  const size_t rows = size_t(Engine::outputRows(feeds));
+  if (draws.size() < rows || tokens.size() < rows)
+    return usageError(kStepSubject,
+                      std::to_string(draws.size()) + " draws into room for " +
+                          std::to_string(tokens.size()) + " tokens; " +
+                          std::to_string(rows) + " are needed");
+  if (loaded.draws() && !sink) {
+    std::vector<octet_sample_row> options;
+    for (const Draw &draw : draws.first(rows)) {
+      const SamplerOptions &o = draw.options;
+      options.push_back({o.temperature, o.topP, o.minP,
+                         uniform(o.seed, draw.stream, draw.index),
+                         int32_t(std::min<int64_t>(o.topK, INT32_MAX))});
+    }
+    return withBatch(feeds, /*input=*/nullptr, [&](octet_batch &batch) {
+      return loaded.draw(batch, options, tokens.first(rows));
+    });
+  }
+  const size_t vocab = size_t(loaded.info().vocab);
+  std::vector<float> &logits = scratch;
+  logits.resize(rows * vocab);
+  OCTET_TRY(run(feeds, /*input=*/nullptr, logits, sink));
+  for (size_t i = 0; i < rows; ++i)
+    tokens[i] = drawToken(std::span(logits).subspan(i * vocab, vocab),
+                          draws[i].options, draws[i].stream, draws[i].index);
   return Status::success();
 }
 

@@ -22,12 +22,19 @@
 
 #include "octet/Support/Status.h"
 #include "runtime/core/Model.h"
+#include "runtime/core/Sampler.h"
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace octet::rt {
+
+/// How the token after an output row is drawn.
+struct Draw {
+  SamplerOptions options;
+  uint64_t stream = 0, index = 0; ///< of Philox
+};
 
 /// Tokens of one sequence and how many of them the cache holds.
 struct Sequence {
@@ -88,6 +95,14 @@ public:
   Status step(std::span<const Feed> feeds, std::span<float> logits,
               TraceSink *sink = nullptr);
 
+  /// Runs one batch and draws the token after each output row, where the model
+  /// runs: a device keeps its logits.
+  /// \param draws   [outputRows] in feed order.
+  /// \param tokens  [out] [outputRows]; -1 where no logit is above -inf.
+  /// \returns what step() does.
+  Status draw(std::span<const Feed> feeds, std::span<const Draw> draws,
+              std::span<int32_t> tokens, TraceSink *sink = nullptr);
+
   /// Runs all pending tokens of `sequence`, in chunks.
   /// \param outputs  of the last rows.
   /// \param logits   [out] appended: [outputs, vocab].
@@ -108,10 +123,16 @@ public:
 private:
   Status outsideVocabulary(size_t index, int64_t id,
                            const std::string &subject) const;
+  /// Builds the batch of some feeds, with pages for it, and lets `runBatch`
+  /// run it.
+  template <typename RunBatch>
+  Status withBatch(std::span<const Feed> feeds, const float *input,
+                   RunBatch runBatch);
   Status run(std::span<const Feed> feeds, const float *input,
              std::span<float> output, TraceSink *sink);
   int64_t chunkTokens(int64_t wanted) const;
   Model &loaded;
+  std::vector<float> scratch; ///< logits that are drawn from here
 };
 
 } // namespace octet::rt

@@ -247,3 +247,9 @@ Status Model::step(const octet_batch &batch, TraceSink *sink) {
   ctx.tracing = 0;
   return takeError("step", result);
 }
+
+Status Model::draw(const octet_batch &batch,
+                   std::span<const octet_sample_row> rows,
+                   std::span<int32_t> tokens) {
+  return takeError("step", backend->draw(ctx, batch, rows, tokens));
+}

@@ -68,6 +68,12 @@ public:
   /// Runs the program on one batch. With a sink, it gets the traces.
   Status step(const octet_batch &batch, TraceSink *sink = nullptr);
 
+  /// Whether draw() is there.
+  bool draws() const { return backend->draws(); }
+  /// Backend::draw.
+  Status draw(const octet_batch &batch, std::span<const octet_sample_row> rows,
+              std::span<int32_t> tokens);
+
   /// From now on steps add what their operators take to `profile`; null ends
   /// that.
   void setProfile(Profile *profile);

@@ -65,6 +65,13 @@ static float expRounded(float x) { return float(std::exp(double(x))); }
 int32_t rt::drawToken(std::span<const float> logits,
                       const SamplerOptions &options, uint64_t stream,
                       uint64_t index, std::span<const int32_t> forbidden) {
+  return drawTokenAt(logits, options, uniform(options.seed, stream, index),
+                     forbidden);
+}
+
+int32_t rt::drawTokenAt(std::span<const float> logits,
+                        const SamplerOptions &options, float uniform,
+                        std::span<const int32_t> forbidden) {
   const bool greedy = options.temperature <= 0;
   if (greedy && forbidden.empty())
     return argmax(logits);
@@ -109,7 +116,7 @@ int32_t rt::drawToken(std::span<const float> logits,
     mass += c.value;
     ++count;
   }
-  double target = double(uniform(options.seed, stream, index)) * mass;
+  double target = double(uniform) * mass;
   double running = 0;
   for (size_t i = 0; i < count; ++i) {
     running += kept[i].value;

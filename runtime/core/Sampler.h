@@ -63,6 +63,11 @@ int32_t drawToken(std::span<const float> logits, const SamplerOptions &options,
                   uint64_t stream, uint64_t index,
                   std::span<const int32_t> forbidden = {});
 
+/// The same with a number of [0, 1) that was drawn already.
+int32_t drawTokenAt(std::span<const float> logits,
+                    const SamplerOptions &options, float uniform,
+                    std::span<const int32_t> forbidden = {});
+
 /// log softmax(logits)[id] in FP32, of the logits as the model gave them.
 float logProb(std::span<const float> logits, int32_t id);
 

@@ -259,8 +259,55 @@ Status CudaBackend::capture(Context &ctx, const octet_batch &batch,
   return ctx.error || result ? Status::success() : std::move(ended);
 }
 
+/// Of one row.
+static int64_t scratchBytes(const octet_launch &sample) {
+  int64_t bytes = 1;
+  for (int64_t v = 0; v < sample.num_variants; ++v)
+    for (int64_t k = 0; k < sample.variants[v].num_kernels; ++k) {
+      const octet_kernel &kernel = sample.variants[v].kernels[k];
+      for (int64_t p = 0; p < kernel.num_params; ++p)
+        if (kernel.params[p].kind == OCTET_PARAM_ADDRESS &&
+            kernel.params[p].arg == OCTET_SAMPLE_SCRATCH)
+          bytes = std::max(bytes, kernel.params[p].pitch_bytes);
+    }
+  return bytes;
+}
+
+Status CudaBackend::finish(Context &ctx, const octet_batch &there,
+                           const octet_batch &given, const Sampling *sampling,
+                           CUdeviceptr options) {
+  if (!sampling)
+    return fetchOutput(there, given);
+  const octet_launch &sample = *program.abi->sample;
+  const int64_t rows = there.num_outputs;
+  const int64_t scratch = rows * scratchBytes(sample);
+  if (sampleScratch.size() < scratch)
+    OCTET_TRY(sampleScratch.allocate(*cuda, scratch, sample.module));
+  const int64_t bytes = rows * int64_t(sizeof(int32_t));
+  if (sampledTokens.size() < bytes)
+    OCTET_TRY(sampledTokens.allocate(*cuda, bytes, sample.module));
+  const void *args[OCTET_SAMPLE_SCRATCH + 1];
+  args[OCTET_SAMPLE_LOGITS] = there.output;
+  args[OCTET_SAMPLE_OPTIONS] = reinterpret_cast<const void *>(options);
+  args[OCTET_SAMPLE_TOKENS] = sampledTokens.pointer();
+  args[OCTET_SAMPLE_SCRATCH] = sampleScratch.pointer();
+  OCTET_TRY(launchOn(stream.handle(), *cuda, *images, sample, there, rows,
+                     frame, args, params));
+  const int64_t wanted = given.num_outputs * int64_t(sizeof(int32_t));
+  if (pinnedOutput.size() < wanted)
+    OCTET_TRY(pinnedOutput.allocate(*cuda, wanted, program.path));
+  if (wanted)
+    OCTET_TRY(OCTET_CUDA(*cuda, program.path, cuMemcpyDtoHAsync,
+                         pinnedOutput.data(), sampledTokens.address(),
+                         size_t(wanted), stream.handle()));
+  OCTET_TRY(synchronize());
+  if (wanted)
+    std::memcpy(sampling->tokens.data(), pinnedOutput.data(), size_t(wanted));
+  return Status::success();
+}
+
 Status CudaBackend::run(Context &ctx, const octet_batch &batch,
-                        int32_t &result) {
+                        const Sampling *sampling, int32_t &result) {
   cuda->makeCurrent();
   OCTET_TRY(arenaMemory->takeError());
   const bool decodes = isDecode(batch);
@@ -273,6 +320,9 @@ Status CudaBackend::run(Context &ctx, const octet_batch &batch,
   frame = there.frame;
   // Of a decode step it is always the same, as a graph has it.
   OCTET_TRY(placeOutput(there.batch));
+  const CUdeviceptr options =
+      sampling ? inputs.addSampling(sampling->rows, there.batch.num_outputs)
+               : 0;
   OCTET_TRY(inputs.send(*cuda, stream.handle(), program.path));
 
   if (ctx.profile) {
@@ -283,7 +333,7 @@ Status CudaBackend::run(Context &ctx, const octet_batch &batch,
     Status done =
         OCTET_CUDA(*cuda, program.path, cuGraphLaunch, graph, stream.handle());
     if (done.ok())
-      done = fetchOutput(there.batch, batch);
+      done = finish(ctx, there.batch, batch, sampling, options);
     if (done.ok())
       done = timer->addTo(*ctx.profile);
     (void)cuda->api.cuGraphExecDestroy(graph);
@@ -295,7 +345,7 @@ Status CudaBackend::run(Context &ctx, const octet_batch &batch,
       (void)cuda->api.cuStreamSynchronize(stream.handle());
       return Status::success();
     }
-    return fetchOutput(there.batch, batch);
+    return finish(ctx, there.batch, batch, sampling, options);
   }
   auto it = graphs.find(rows);
   if (it == graphs.end()) {
@@ -307,12 +357,22 @@ Status CudaBackend::run(Context &ctx, const octet_batch &batch,
   }
   OCTET_TRY(OCTET_CUDA(*cuda, program.path, cuGraphLaunch, it->second,
                        stream.handle()));
-  return fetchOutput(there.batch, batch);
+  return finish(ctx, there.batch, batch, sampling, options);
 }
 
 int32_t CudaBackend::step(Context &ctx, const octet_batch &batch) {
   int32_t result = 0;
-  if (Status done = run(ctx, batch, result); !done.ok())
+  if (Status done = run(ctx, batch, /*sampling=*/nullptr, result); !done.ok())
+    return ctx.fail(std::move(done));
+  return result;
+}
+
+int32_t CudaBackend::draw(Context &ctx, const octet_batch &batch,
+                          std::span<const octet_sample_row> rows,
+                          std::span<int32_t> tokens) {
+  int32_t result = 0;
+  const Sampling sampling{rows, tokens};
+  if (Status done = run(ctx, batch, &sampling, result); !done.ok())
     return ctx.fail(std::move(done));
   return result;
 }

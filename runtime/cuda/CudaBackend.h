@@ -44,6 +44,10 @@ public:
   Status prepare(Context &ctx, const KvCache &cache) override;
   Status finishLoad(Context &ctx) override;
   int32_t step(Context &ctx, const octet_batch &batch) override;
+  bool draws() const override { return program.abi->sample != nullptr; }
+  int32_t draw(Context &ctx, const octet_batch &batch,
+               std::span<const octet_sample_row> rows,
+               std::span<int32_t> tokens) override;
 
   const Driver &driver() const { return *cuda; }
   /// Of weights, in bytes.
@@ -61,7 +65,18 @@ public:
 
 private:
   explicit CudaBackend(const Program &program) : program(program) {}
-  Status run(Context &ctx, const octet_batch &batch, int32_t &result);
+  /// What a draw adds to a step.
+  struct Sampling {
+    std::span<const octet_sample_row> rows;
+    std::span<int32_t> tokens;
+  };
+  /// \param sampling  null: the logits are fetched.
+  Status run(Context &ctx, const octet_batch &batch, const Sampling *sampling,
+             int32_t &result);
+  /// Ends a step whose kernels are on the stream.
+  Status finish(Context &ctx, const octet_batch &there,
+                const octet_batch &given, const Sampling *sampling,
+                CUdeviceptr options);
   Status placeOutput(octet_batch &batch);
   Status fetchOutput(const octet_batch &from, const octet_batch &to);
   /// Runs the program's step into a graph.
@@ -83,6 +98,7 @@ private:
   DeviceBuffer decodeOutput; ///< of captured steps: it never moves
   DeviceBuffer output;       ///< of others, grown when needed
   PinnedBuffer pinnedOutput;
+  DeviceBuffer sampleScratch, sampledTokens;
   std::vector<int64_t> buckets;
   std::map<int64_t, CUgraphExec> graphs; ///< by rows
   int32_t spare = 0;

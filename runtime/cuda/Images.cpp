@@ -105,6 +105,8 @@ Result<Images> Images::load(const Driver &driver,
   if (fit == Fit::No || (fit == Fit::Ptx && !hasPtx))
     return unsupported(subject, target, driver.device());
   Images images(driver, list);
+  images.overlaps =
+      fitTarget(target, 90) != Fit::Ptx && driver.device().capability >= 90;
   OCTET_TRY(images.zeroing.create(driver, subject));
   for (const octet_image &image : list) {
     CUmodule module = nullptr;

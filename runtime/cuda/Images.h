@@ -58,6 +58,10 @@ public:
   Images &operator=(Images &&) = delete;
   ~Images();
 
+  /// Whether code for the target waits for the kernel before it, so that it may
+  /// start early: from sm_90 on.
+  bool mayOverlap() const { return overlaps; }
+
   /// The function of a kernel, its shared memory allowed and its workspace
   /// there. Kernels of one entry share a workspace: a stream runs them one
   /// after the other. Usable while a stream is captured.
@@ -74,6 +78,7 @@ private:
                  Kernel &out);
   const Driver *driver;
   std::span<const octet_image> images;
+  bool overlaps = false;
   std::vector<CUmodule> modules;
   std::unordered_map<const octet_kernel *, Kernel> kernels;
   Stream zeroing; ///< of workspaces

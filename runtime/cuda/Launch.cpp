@@ -188,7 +188,8 @@ Status LaunchParams::build(const Driver &driver, const octet_kernel &kernel,
 //===----------------------------------------------------------------------===//
 
 static Status launchKernel(CUstream stream, const Driver &driver,
-                           const Kernel &ready, const octet_kernel &kernel,
+                           const Kernel &ready, bool mayOverlap,
+                           const octet_kernel &kernel,
                            const octet_launch &launch, int64_t rows,
                            const StepFrame &frame, LaunchParams &params) {
   const std::array<int64_t, 3> grid =
@@ -203,7 +204,7 @@ static Status launchKernel(CUstream stream, const Driver &driver,
     cluster.id = kClusterDimension;
     cluster.value.clusterDim = {unsigned(kernel.cluster), 1, 1};
   }
-  if (kernel.flags & OCTET_KERNEL_OVERLAPS) {
+  if (mayOverlap && (kernel.flags & OCTET_KERNEL_OVERLAPS)) {
     CUlaunchAttribute &overlap = attributes[count++];
     overlap.id = kProgrammaticStreamSerialization;
     overlap.value.programmaticStreamSerializationAllowed = 1;
@@ -252,8 +253,8 @@ Status octet::rt::cu::launchOn(CUstream stream, const Driver &driver,
       workspace = ready->workspace;
     OCTET_TRY(params.build(driver, kernel, launch.module, rows, frame,
                            workspace, args));
-    OCTET_TRY(launchKernel(stream, driver, *ready, kernel, launch, rows, frame,
-                           params));
+    OCTET_TRY(launchKernel(stream, driver, *ready, images.mayOverlap(), kernel,
+                           launch, rows, frame, params));
   }
   return Status::success();
 }

@@ -51,10 +51,11 @@ Status StepInputs::allocate(const Driver &driver, const ProgramInfo &info) {
   const int64_t pages =
       info.maxSeqs * cdiv(info.maxContext, OCTET_PAGE) + /*spare=*/1;
   const int64_t rows = std::max(info.maxStepTokens, info.maxSeqs);
-  const BatchLayout most = BatchLayout::of(rows, rows, rows, pages);
+  const int64_t most = BatchLayout::of(rows, rows, rows, pages).bytes +
+                       rows * int64_t(sizeof(octet_sample_row));
   const std::string subject = "step";
-  OCTET_TRY(pinned.allocate(driver, most.bytes, subject));
-  OCTET_TRY(device.allocate(driver, most.bytes, subject));
+  OCTET_TRY(pinned.allocate(driver, most, subject));
+  OCTET_TRY(device.allocate(driver, most, subject));
   if (info.isModule) {
     moduleIn = info.moduleIn;
     OCTET_TRY(input.allocate(
@@ -137,6 +138,16 @@ DeviceBatch StepInputs::write(const octet_batch &batch, int64_t rows,
   result.frame = {count, base + CUdeviceptr(layout.sequences),
                   base + CUdeviceptr(layout.pages)};
   return result;
+}
+
+CUdeviceptr StepInputs::addSampling(std::span<const octet_sample_row> given,
+                                    int64_t rows) {
+  const int64_t at = bytes;
+  auto *out = reinterpret_cast<octet_sample_row *>(pinned.data() + at);
+  std::ranges::copy(given, out);
+  std::fill(out + given.size(), out + rows, octet_sample_row{});
+  bytes += rows * int64_t(sizeof(octet_sample_row));
+  return device.address() + CUdeviceptr(at);
 }
 
 Status StepInputs::send(const Driver &driver, CUstream stream,

@@ -52,6 +52,12 @@ public:
   /// with sequences of one token, id 0, in the page `spare`.
   /// \param rows  batch.num_rows, or more.
   DeviceBatch write(const octet_batch &batch, int64_t rows, int32_t spare);
+  /// Adds how tokens are drawn to what was written last.
+  /// \param rows  of the device's batch; those beyond `given` take the largest
+  /// logit.
+  /// \returns their address on the device.
+  CUdeviceptr addSampling(std::span<const octet_sample_row> given,
+                          int64_t rows);
   /// Puts the copy of what was written last on the stream.
   Status send(const Driver &driver, CUstream stream,
               const std::string &subject);

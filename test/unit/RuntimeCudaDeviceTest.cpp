@@ -86,6 +86,27 @@ TEST_F(CudaDeviceTest, ComputesWhatTheCpuDoes) {
   }
   EXPECT_EQ((*model)->cuda()->numGraphs(), 2u);
 
+  for (int step = 12; step < 16; ++step) {
+    std::vector<Feed> feeds;
+    std::vector<int32_t> tokens(a.size());
+    for (Sequence &s : a) {
+      s.tokens.push_back(step);
+      feeds.push_back({&s, 1, 1});
+    }
+    std::vector<Draw> draws(a.size());
+    ASSERT_TRUE(engine.draw(feeds, draws, tokens).ok());
+    std::vector<float> logits(a.size() * size_t(kFakeVocab));
+    feeds.clear();
+    for (Sequence &s : b) {
+      s.tokens.push_back(step);
+      feeds.push_back({&s, 1, 1});
+    }
+    ASSERT_TRUE(expected.step(feeds, logits).ok());
+    for (size_t i = 0; i < a.size(); ++i)
+      EXPECT_EQ(tokens[i], argmax(std::span(logits).subspan(
+                               i * size_t(kFakeVocab), size_t(kFakeVocab))));
+  }
+
   Profile profile;
   (*model)->setProfile(&profile);
   std::vector<float> profiled = decode(engine, a, 12);

@@ -226,6 +226,47 @@ TEST_F(CudaTest, TracesAreOfTheGivenRows) {
     expectNear(seen[0][name], values, name);
 }
 
+TEST_F(CudaTest, DrawsTokensOnTheDevice) {
+  auto model = load(), cpu = load("fake-program");
+  ASSERT_TRUE(model.ok() && cpu.ok());
+  EXPECT_TRUE((*model)->draws());
+  EXPECT_FALSE((*cpu)->draws());
+  std::vector<std::vector<int32_t>> drawn[2];
+  for (int which = 0; which < 2; ++which) {
+    Engine engine(which ? **cpu : **model);
+    std::vector<Sequence> s = {prompt(5, 1), prompt(70, 2), prompt(9, 3)};
+    std::vector<Feed> feeds;
+    for (int step = 0; step < 20; ++step) {
+      std::vector<Draw> draws;
+      feeds.clear();
+      for (size_t i = 0; i < s.size(); ++i) {
+        Draw draw{{.seed = 7}, i, uint64_t(step)};
+        if (i > 0)
+          draw.options.temperature = 0.8f;
+        if (i > 1)
+          draw.options.topK = 5, draw.options.topP = 0.9f;
+        // The long prompt comes in three steps, without outputs at first.
+        const int64_t count = std::min<int64_t>(s[i].pending(), 16);
+        const bool isLast = count == s[i].pending();
+        feeds.push_back({&s[i], count, isLast ? 1 : 0});
+        if (isLast)
+          draws.push_back(draw);
+      }
+      std::vector<int32_t> tokens(draws.size(), -2);
+      Status done = engine.draw(feeds, draws, tokens);
+      ASSERT_TRUE(done.ok()) << done.info().format();
+      drawn[which].push_back(tokens);
+      size_t next = 0;
+      for (const Feed &feed : feeds)
+        if (feed.outputs)
+          feed.sequence->tokens.push_back(tokens[next++]);
+    }
+    for (Sequence &each : s)
+      engine.release(each);
+  }
+  EXPECT_EQ(drawn[0], drawn[1]);
+}
+
 TEST_F(CudaTest, ProfileHasEachOperator) {
   auto model = load();
   ASSERT_TRUE(model.ok()) << model.status().info().format();

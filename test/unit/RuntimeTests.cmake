@@ -33,7 +33,8 @@ octet_add_fake_cuda_program(fake-cuda-program FAKE_NO_PTX)
 octet_add_fake_cuda_program(fake-cuda-sm89 FAKE_TARGET="sm_89")
 octet_add_fake_cuda_program(fake-cuda-no-ptx FAKE_TARGET="sm_89" FAKE_NO_PTX)
 octet_add_fake_cuda_program(fake-cuda-entry FAKE_ENTRY="fake_gone")
-add_library(fake-cuda MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_cuda.cpp)
+add_library(fake-cuda MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_cuda.cpp
+  ${PROJECT_SOURCE_DIR}/runtime/core/Sampler.cpp)
 set_target_properties(fake-cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
 # The command line finds it where LD_LIBRARY_PATH points.

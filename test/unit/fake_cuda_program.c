@@ -227,6 +227,17 @@ KERNEL(output_kernel, "fake_output", output_params,
        .grid = {EACH_ROW, ONE, ONE})
 LAUNCH(output_launch, "norm", output_kernel, .row_bytes = 8 * H)
 
+static const octet_param sample_params[] = {ADDRESS(OCTET_SAMPLE_LOGITS),
+                                            ADDRESS(OCTET_SAMPLE_OPTIONS),
+                                            ADDRESS(OCTET_SAMPLE_TOKENS),
+                                            {.kind = OCTET_PARAM_ADDRESS,
+                                             .arg = OCTET_SAMPLE_SCRATCH,
+                                             .pitch_bytes = 256},
+                                            ROWS};
+KERNEL(sample_kernel, "fake_sample_61", sample_params,
+       .grid = {EACH_ROW, ONE, ONE})
+LAUNCH(sample_launch, "sample", sample_kernel, .row_bytes = 4 * V)
+
 /* --- step --- */
 
 static int32_t step(octet_ctx *ctx, const octet_batch *b) {
@@ -303,4 +314,5 @@ const octet_program_t octet_program = {.abi_version = OCTET_ABI_VERSION,
                                        .load = load,
                                        .step = step,
                                        .num_images = 1,
-                                       .images = images};
+                                       .images = images,
+                                       .sample = &sample_launch};

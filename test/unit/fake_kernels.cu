@@ -159,3 +159,24 @@ extern "C" __global__ void fake_output(const float *h, const int *outputRows,
   for (int j = threadIdx.x; j < kHidden; j += blockDim.x)
     o[i * kHidden + j] = h[outputRows[i] * kHidden + j] * 0.0625f;
 }
+
+struct SampleRow {
+  float temperature, topP, minP, uniform;
+  int topK;
+};
+
+/// The largest alone.
+extern "C" __global__ void fake_sample_61(const float *logits,
+                                          const SampleRow *options, int *tokens,
+                                          float *scratch, int rows) {
+  waitForInputs();
+  const int i = blockIdx.x;
+  if (threadIdx.x > 0)
+    return;
+  int best = 0;
+  for (int j = 1; j < 61; ++j)
+    if (logits[i * 61 + j] > logits[i * 61 + best])
+      best = j;
+  scratch[i * 64 + 63] = 0;
+  tokens[i] = options[i].temperature > 0 ? -1 : best;
+}

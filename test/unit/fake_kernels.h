@@ -14,6 +14,7 @@
 #define OCTET_TEST_UNIT_FAKE_KERNELS_H
 
 #include "runtime/abi.h"
+#include "runtime/core/Sampler.h"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -158,6 +159,25 @@ inline bool output(const FakeKernel &, const void *const *p) {
       o[i * kHidden + j] = h[rows[i] * kHidden + j] * 0.0625f;
   return true;
 }
+
+/// What the processor draws; the scratch is written as far as it goes.
+inline bool sample(const FakeKernel &kernel, const void *const *p) {
+  auto *logits = get<const float *>(p, 0);
+  auto *options = get<const octet_sample_row *>(p, 1);
+  auto *tokens = get<int32_t *>(p, 2);
+  std::memset(get<char *>(p, 3), 1, size_t(256 * get<int32_t>(p, 4)));
+  for (int i = 0; i < get<int32_t>(p, 4); ++i) {
+    const octet_sample_row &o = options[i];
+    rt::SamplerOptions given;
+    given.temperature = o.temperature;
+    given.topK = o.top_k;
+    given.topP = o.top_p;
+    given.minP = o.min_p;
+    tokens[i] = rt::drawTokenAt({logits + i * kernel.n, size_t(kernel.n)},
+                                given, o.uniform);
+  }
+  return true;
+}
 } // namespace fake
 
 /// Without `run` if there is no such kernel.
@@ -168,6 +188,8 @@ inline FakeKernel findFakeKernel(const std::string &entry) {
   if (std::sscanf(entry.c_str(), "fake_map_gemm_%d_%d", &kernel.n, &kernel.k) ==
       2)
     return {"mppi", fake::mapGemm, kernel.n, kernel.k};
+  if (std::sscanf(entry.c_str(), "fake_sample_%d", &kernel.n) == 1)
+    return {"ppppi", fake::sample, kernel.n};
   if (entry == "fake_embed")
     return {"ppppi", fake::embed};
   if (entry == "fake_split")
