@@ -10,6 +10,7 @@ Features        shared      OCTET_SHARED_DIR is there
                             that tool is built
                 fake-model  and octet-run are built
                 nvrtc       CUDA kernels can be compiled here
+                no-driver   there is no driver of NVIDIA's, so no GPU
                 avx2, avx512, avx512bf16, amx      of this machine
 OCTET_CHECK_ROUNDTRIP=1 in the environment makes each octet-opt verify that what
 it reads survives printing and parsing.
@@ -76,6 +77,10 @@ def has_nvrtc():
 
 if has_nvrtc():
     config.available_features.add("nvrtc")
+try:
+    ctypes.CDLL("libcuda.so.1")
+except OSError:
+    config.available_features.add("no-driver")
 
 
 def cpu_flags():

@@ -43,6 +43,7 @@ void visitFields(Visitor &&visit, T &value) {
   visit("w", value.w);
   visit("y_type", value.yType);
   visit("launches", value.launches);
+  visit("variants", value.variants);
 }
 
 template <typename Visitor, Is<BenchPlan> T>
@@ -72,6 +73,9 @@ static std::string findFault(const BenchPlan &plan) {
       return std::to_string(c.w.shards.size()) + " shards";
     if (c.launches.empty())
       return "a case without a launch";
+    if (!c.variants.empty() && c.variants.size() != c.launches.size())
+      return std::to_string(c.variants.size()) + " names of " +
+             std::to_string(c.launches.size()) + " launches";
     for (int64_t launch : c.launches)
       if (launch < 0 || launch >= int64_t(plan.launches.size()))
         return "launch " + std::to_string(launch) + " of " +

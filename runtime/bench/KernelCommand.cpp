@@ -10,6 +10,7 @@
 #include "octet/CommandLine/CommandLine.h"
 #include "octet/Support/Output.h"
 #include "runtime/bench/KernelRun.h"
+#include "runtime/bench/TileTable.h"
 #include "runtime/core/Payload.h"
 #include "runtime/cuda/Driver.h"
 #include <cstdio>
@@ -19,8 +20,24 @@
 using namespace octet;
 using namespace octet::rt;
 
+namespace {
+enum class Form { Text, Json, Table };
+} // namespace
+
+static std::string format(const KernelReport &report, Form form) {
+  switch (form) {
+  case Form::Text:
+    return report.text();
+  case Form::Json:
+    return report.json().dump(2) + "\n";
+  case Form::Table:
+    return makeTileTable(report).dump(2) + "\n";
+  }
+  return "";
+}
+
 static Status runAndPrint(const Payload &payload, KernelRunOptions options,
-                          bool json, bool &passed) {
+                          Form form, bool &passed) {
   options.subject = payload.path();
   auto text = payload.section(kKernelsSection);
   auto images = payload.section(cuda::kBenchImagesSection);
@@ -43,18 +60,22 @@ static Status runAndPrint(const Payload &payload, KernelRunOptions options,
   if (!report.ok())
     return report.takeStatus();
   passed = report->countFailed() == 0;
-  return print(json ? report->json().dump(2) + "\n" : report->text());
+  return print(format(*report, form));
 }
 
 /// `EXE [OPTIONS]`. \returns the exit status.
 static int runKernelCommand(const Payload &payload, int argc, char **argv) {
   KernelRunOptions options;
-  bool json = false, chosenOnly = false;
+  bool json = false, table = false, chosenOnly = false;
   CLI::App app{"Checks and times kernels on this machine's GPU: each result "
                "against sums in double precision, then the median of launches "
                "in a CUDA graph over rotated operands.",
                "EXE"};
   app.add_flag("--json", json, "For programs");
+  app.add_flag("--table", table,
+               "The table that the compiler reads, of an executable of octet "
+               "tune")
+      ->excludes("--json");
   app.add_flag("--check-only", options.checkOnly, "Check, time nothing");
   app.add_flag("--chosen-only", chosenOnly,
                "Of several candidates only what the compiler chooses");
@@ -67,7 +88,11 @@ static int runKernelCommand(const Payload &payload, int argc, char **argv) {
   if (status.ok()) {
     options.candidates = !chosenOnly;
     options.driver = cu::kDriverLibrary;
-    status = runAndPrint(payload, options, json, passed);
+    status = runAndPrint(payload, options,
+                         table  ? Form::Table
+                         : json ? Form::Json
+                                : Form::Text,
+                         passed);
   }
   if (status.ok())
     return passed ? 0 : 1;

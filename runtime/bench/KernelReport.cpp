@@ -66,6 +66,7 @@ nlohmann::json KernelReport::json() const {
                     {"n", r.n},
                     {"k", r.k},
                     {"kernel", r.kernel},
+                    {"variant", r.variant},
                     {"chosen", r.chosen},
                     {"passed", r.passed},
                     {"relative_error", r.relativeError},

@@ -26,8 +26,9 @@ struct KernelTimes {
 /// One launch of one case.
 struct KernelResult {
   int64_t m = 0, n = 0, k = 0;
-  std::string kernel; ///< label of the variant that serves m rows
-  bool chosen = true; ///< what select-kernels takes, not another candidate
+  std::string kernel;  ///< label of the variant that serves m rows
+  std::string variant; ///< its name in a table, of `octet tune`
+  bool chosen = true;  ///< what select-kernels takes, not another candidate
   // Correctness, against sums in double precision of the dequantised operands.
   double relativeError = 0; ///< root of squared errors over squared reference
   double largestError = 0;

@@ -133,8 +133,8 @@ Status KernelRunner::call(const char *entry, int64_t gridX, int64_t gridY,
   if (isNew) {
     auto image = imageOf.find(cuda::kCheckImage);
     if (image == imageOf.end())
-      return inputError(options.subject, std::string("it has no image ") +
-                                             cuda::kCheckImage);
+      return inputError(options.subject,
+                        std::string("it has no image ") + cuda::kCheckImage);
     found->second.entry = entry;
     found->second.image = image->second;
     found->second.threads = 256;
@@ -290,6 +290,8 @@ Status KernelRunner::runCase(const BenchCase &c, KernelReport &report) {
     result.k = c.k;
     result.chosen = i == 0;
     result.kernel = labelOf(launches[size_t(launch)].get(), c.m);
+    if (!c.variants.empty())
+      result.variant = c.variants[i];
     result.tolerance = toleranceOf(c.yType);
     result.flops = 2.0 * double(c.m) * double(c.n) * double(c.k);
     result.bytes = double(layout.movedBytes);

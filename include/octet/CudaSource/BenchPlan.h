@@ -51,6 +51,8 @@ struct BenchCase {
   /// Launches to compare: one, or the candidates of `octet tune`; the first is
   /// what select-kernels takes.
   std::vector<int64_t> launches;
+  /// Of `octet tune`: the name of each launch's variant, as tables have them.
+  std::vector<std::string> variants;
 };
 
 struct BenchPlan {
