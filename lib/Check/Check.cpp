@@ -11,6 +11,7 @@
 #include "lib/Modules/ActivationDtype.h"
 #include "lib/QuantMethods/Fields.h"
 #include "octet/Checkpoint/Gguf.h"
+#include "octet/Support/ConfigSubject.h"
 #include "octet/Support/Escape.h"
 #include <sys/stat.h>
 
@@ -283,8 +284,8 @@ static void makeStrict(CheckContext &context) {
   context.report.warnings.clear();
 }
 
-CheckReport octet::checkCheckpoint(const std::string &path,
-                                   const CheckOptions &options) {
+static CheckReport walkSteps(const std::string &path,
+                             const CheckOptions &options) {
   CheckReport report;
   nameSteps(report);
   Result<Checkpoint> checkpoint =
@@ -321,5 +322,14 @@ CheckReport octet::checkCheckpoint(const std::string &path,
   summarize(context);
   if (options.memory && report.accepted())
     measureMemory(context, checkpoint->config);
+  return report;
+}
+
+CheckReport octet::checkCheckpoint(const std::string &path,
+                                   const CheckOptions &options) {
+  CheckReport report = walkSteps(path, options);
+  for (auto *list : {&report.errors, &report.warnings, &report.notes})
+    for (ErrorInfo &info : *list)
+      info.subject = placeConfig(info.subject, path);
   return report;
 }

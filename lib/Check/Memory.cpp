@@ -7,9 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 //
-// Bytes on one rank, from the shapes that are reported. Weights are counted as
-// they stand after the loading rewrites (W7-W12). What a step needs is an
-// estimate, plan-buffers has the exact number:
+// Bytes on one rank. Where there are headers the program is compiled as far as
+// plan-buffers, whose numbers are those of `info`. config.json alone gives
+// estimates, from the shapes that are reported: weights as they stand after the
+// loading rewrites (W7-W12) without the tables of RoPE, and for a step
 //
 //   rows of a step x (2 hidden + widest linear, input and output)
 //     + the rows of their experts x (hidden + 3 I_p), all in --dtype
@@ -269,6 +270,29 @@ static ErrorInfo describeShortage(const MemoryReport &memory) {
   return error;
 }
 
+/// The program's own numbers, if one compiles.
+static void useProgram(CheckContext &context, MemoryReport &memory) {
+  memory.isEstimate = true;
+  if (!context.checkpoint || !context.options.measureProgram)
+    return;
+  Result<ProgramMemory> program = context.options.measureProgram();
+  if (!program) {
+    ErrorInfo warning;
+    warning.subject = "--memory";
+    warning.message = "octet compile refuses what was asked for, so the bytes "
+                      "are estimates";
+    if (const ErrorInfo &why = program.status().info(); !why.message.empty())
+      warning.notes.push_back(why.subject + ": " + why.message);
+    context.report.warnings.push_back(std::move(warning));
+    return;
+  }
+  memory.isEstimate = false;
+  memory.weights = program->weights;
+  memory.weightBytes = program->weightBytes;
+  memory.workspaceBytes = program->workspaceBytes;
+  memory.kvBytesPerToken = program->kvBytesPerToken;
+}
+
 int64_t MemoryReport::getTotal() const {
   return add(add(weightBytes, kvBytes), workspaceBytes);
 }
@@ -288,9 +312,10 @@ void octet::measureMemory(CheckContext &context, const nlohmann::json &json) {
       memory.kvBytesPerToken =
           add(memory.kvBytesPerToken,
               module.kv->bytesPerToken + module.kv->indexBytesPerToken);
+  memory.workspaceBytes = estimateWorkspace(context, json, memory);
+  useProgram(context, memory);
   memory.kvBytes =
       multiply(memory.kvBytesPerToken, memory.maxContext * memory.maxSeqs);
-  memory.workspaceBytes = estimateWorkspace(context, json, memory);
   memory.deviceBytes = options.deviceMemory;
   if (memory.deviceBytes) {
     int64_t left =

@@ -103,6 +103,7 @@ static Json toJson(const MemoryReport &memory) {
                {"max_step_tokens", memory.maxStepTokens},
                {"kv_bytes", memory.kvBytes},
                {"workspace_bytes", memory.workspaceBytes},
+               {"is_estimate", memory.isEstimate},
                {"load_bytes", memory.loadBytes},
                {"total_bytes", memory.getTotal()}};
   if (memory.deviceBytes) {
@@ -200,14 +201,15 @@ static std::string formatMemory(const MemoryReport &memory) {
     name.resize(21, ' ');
     text += "  " + name + value + "\n";
   };
-  add("weights", formatBytes(memory.weightBytes));
+  const char *how = memory.isEstimate ? ", estimated" : "";
+  add("weights", formatBytes(memory.weightBytes) + how);
   for (const auto &[dtype, bytes] : memory.weights)
     add("  " + dtype, formatBytes(bytes));
   add("KV cache", formatBytes(memory.kvBytes));
   add("  a token", std::to_string(memory.kvBytesPerToken) + " B, " +
                        std::to_string(memory.maxSeqs) + " sequences of " +
                        std::to_string(memory.maxContext) + " tokens");
-  add("workspace", formatBytes(memory.workspaceBytes) + ", estimated");
+  add("workspace", formatBytes(memory.workspaceBytes) + how);
   add("together", formatBytes(memory.getTotal()));
   add("while loading", memory.loadBytes ? formatBytes(memory.loadBytes) +
                                               ", for " + memory.loadModule

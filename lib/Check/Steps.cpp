@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Steps.h"
+#include "lib/Modules/RuleSteps.h"
 #include <array>
 #include <cstdio>
 
@@ -21,37 +22,9 @@ constexpr std::array<std::string_view, kNumSteps> kTitles = {
 
 constexpr int kSplitStep = 5; ///< whose hint the report has
 
-struct RuleStep {
-  std::string_view rule;
-  int step;
-};
-
-/// Rules that are no errors of step 2. Sorted by step.
-constexpr std::array kRuleSteps = {
-    RuleStep{"C1", 1},  RuleStep{"C2", 1},  RuleStep{"C3", 1},
-    RuleStep{"C10", 1}, RuleStep{"C14", 1}, RuleStep{"C9", 3},
-    RuleStep{"B6", 3},  RuleStep{"C7", 4},  RuleStep{"C8", 4},
-    RuleStep{"C11", 4}, RuleStep{"C12", 4}, RuleStep{"C13", 4},
-    RuleStep{"W13", 4}, RuleStep{"W14", 4}, RuleStep{"W15", 4},
-    RuleStep{"P16", 4}, RuleStep{"W1", 5},  RuleStep{"W3", 5},
-    RuleStep{"W3b", 5}, RuleStep{"W3c", 5}, RuleStep{"W4", 5},
-    RuleStep{"W5", 5},  RuleStep{"W5b", 5}, RuleStep{"W2", 6},
-    RuleStep{"W6", 6},  RuleStep{"P8", 6},  RuleStep{"N4", 6},
-    RuleStep{"W7", 7},  RuleStep{"W8", 7},  RuleStep{"W9", 7},
-    RuleStep{"W10", 7}, RuleStep{"W11", 7}, RuleStep{"W12", 7},
-    RuleStep{"B1", 7},  RuleStep{"B2", 7},  RuleStep{"B3", 7},
-    RuleStep{"B4", 7},  RuleStep{"B5", 7},  RuleStep{"B7", 7},
-    RuleStep{"P7", 7},  RuleStep{"N7", 7},  RuleStep{"N8", 7},
-};
-
 } // namespace
 
-int octet::getStep(const ErrorInfo &error) {
-  for (const RuleStep &each : kRuleSteps)
-    if (each.rule == error.rule)
-      return each.step;
-  return 2;
-}
+int octet::getStep(const ErrorInfo &error) { return getRuleStep(error.rule); }
 
 void octet::nameSteps(CheckReport &report) {
   for (int i = 0; i < kNumSteps; ++i)
@@ -93,6 +66,11 @@ static std::string describeTarget(const CheckContext &context) {
   return text + ", activations " + context.dtype;
 }
 
+/// Matrices that a module of the checkpoint has: one, or those of all experts.
+static int64_t countMatrices(const ModuleEntry &module) {
+  return module.packed ? module.experts : module.count();
+}
+
 /// How many matrices are quantised, and how many are not.
 static std::string describeDispatch(const CheckContext &context) {
   int64_t quantized = 0, plain = 0;
@@ -102,8 +80,7 @@ static std::string describeDispatch(const CheckContext &context) {
       continue;
     bool isQuantized =
         decision.method.quantized || getPacking(decision) != Packing::None;
-    (isQuantized ? quantized : plain) +=
-        module.packed ? module.experts : module.count();
+    (isQuantized ? quantized : plain) += countMatrices(module);
   }
   return std::to_string(quantized) + " matrices quantised, " +
          std::to_string(plain) + " not";
@@ -123,14 +100,16 @@ static std::string describeScales(const CheckContext &context) {
   int64_t scales = 0;
   for (const ModuleDecision &decision : context.decisions.modules)
     if (decision.method.quantized && !decision.method.whileLoading)
-      scales += context.decisions.getModule(decision).count();
+      scales += countMatrices(context.decisions.getModule(decision));
   return scales ? count(scales, "matrix") == "1 matrix"
                       ? "1 matrix has its scales"
                       : std::to_string(scales) + " matrices have their scales"
                 : "none are needed";
 }
 
-/// "252 fp8-block with dynamic-token-group-128, 3 unquantized".
+/// "255 products (fused shards and the experts of a layer are one): 252
+/// fp8-block with dynamic-token-group-128; 3 unquantized". Step 4 counts what
+/// is stored, an embedding too, this what is multiplied.
 static std::string describeContracts(const CheckContext &context) {
   std::map<std::string, int64_t> kinds;
   for (const ModuleReport &module : context.report.modules) {
@@ -143,9 +122,13 @@ static std::string describeContracts(const CheckContext &context) {
     ++kinds[kind];
   }
   std::string text;
-  for (const auto &[kind, number] : kinds)
+  int64_t products = 0;
+  for (const auto &[kind, number] : kinds) {
     text += (text.empty() ? "" : "; ") + std::to_string(number) + " " + kind;
-  return text;
+    products += number;
+  }
+  return count(products, "product") +
+         " (fused shards and the experts of a layer are one): " + text;
 }
 
 /// The largest error of all.

@@ -11,6 +11,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Operation.h"
 #include "mlir/IR/Remarks.h"
+#include "octet/Support/ConfigSubject.h"
 #include "octet/Support/Escape.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -140,8 +141,10 @@ static std::string getKind(StringRef text) {
   return kind;
 }
 
-DiagnosticPrinter::DiagnosticPrinter(MLIRContext *context, raw_ostream &os)
+DiagnosticPrinter::DiagnosticPrinter(MLIRContext *context, raw_ostream &os,
+                                     std::string checkpoint)
     : ScopedDiagnosticHandler(context), context(context), os(os),
+      checkpoint(std::move(checkpoint)),
       printedOps(context->shouldPrintOpOnDiagnostic()) {
   // A user has no use for the text of an operator, which may be the program.
   context->printOpOnDiagnostic(false);
@@ -158,7 +161,8 @@ DiagnosticPrinter::~DiagnosticPrinter() {
 
 void DiagnosticPrinter::print(Diagnostic &diagnostic) {
   StringRef severity = getSeverityName(diagnostic.getSeverity());
-  std::string text = addSubject(diagnostic.str(), diagnostic.getLocation());
+  std::string text = placeConfig(
+      addSubject(diagnostic.str(), diagnostic.getLocation()), checkpoint);
   StringRef rule = getRule(text);
   std::string lines = (severity + ": " + text + "\n").str();
   // Two blanks, so that the notes' text lines up with the error's.

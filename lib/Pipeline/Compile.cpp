@@ -17,6 +17,7 @@
 #include "octet/HostCode/HostCode.h"
 #include "octet/Pipeline/Pipelines.h"
 #include "octet/Quantize/GgufTokenizerFiles.h"
+#include "octet/Support/ConfigSubject.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
 #include "octet/Support/Output.h"
@@ -205,13 +206,14 @@ static Status alreadyReported(ErrorKind kind = ErrorKind::Input) {
 }
 
 /// Runs, if the machine has the memory; the limits decide how much it is.
-static void warnOfLargeArena(int64_t bytes, int64_t maxStepTokens) {
+static void warnOfLargeArena(int64_t bytes, int64_t maxStepTokens,
+                             llvm::raw_ostream &messages) {
   if (bytes <= int64_t(1) << 32)
     return;
-  llvm::errs() << "warning: --max-step-tokens " << maxStepTokens
-               << ": the activations of one step take "
-               << llvm::formatv("{0:F1} GiB", double(bytes) / 0x1p30)
-               << " of memory\n";
+  messages << "warning: --max-step-tokens " << maxStepTokens
+           << ": the activations of one step take "
+           << llvm::formatv("{0:F1} GiB", double(bytes) / 0x1p30)
+           << " of memory\n";
 }
 
 /// Weights that a GGUF file packs lose precision a second time.
@@ -249,7 +251,8 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
   registerAllDialects(registry);
   MLIRContext context(registry);
   context.loadAllAvailableDialects();
-  DiagnosticPrinter printer(&context, llvm::errs());
+  llvm::raw_ostream &messages = options.quiet ? llvm::nulls() : llvm::errs();
+  DiagnosticPrinter printer(&context, messages, checkpoint.path);
   if (options.remarks && failed(printRemarks(context, llvm::errs())))
     return internalError("--remarks", "the remark engine does not start");
 
@@ -264,13 +267,18 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
       !imported && imported.status().info().subject == "--strict";
   for (const std::string &text :
        llvm::drop_begin(notes.warnings, isStrict ? 1 : 0))
-    llvm::errs() << "warning: " << text << '\n';
-  if (options.notes)
+    messages << "warning: " << placeConfig(text, checkpoint.path) << '\n';
+  if (options.notes && !options.quiet)
     noteRequantized(options, checkpoint);
   if (options.notes)
     for (const std::string &text : notes.notes)
-      llvm::errs() << "note: " << text << '\n';
-  OCTET_TRY_ASSIGN(OwningOpRef<ModuleOp> module, std::move(imported));
+      messages << "note: " << placeConfig(text, checkpoint.path) << '\n';
+  if (!imported) {
+    ErrorInfo error = imported.takeStatus().takeInfo();
+    error.subject = placeConfig(error.subject, checkpoint.path);
+    return error;
+  }
+  OwningOpRef<ModuleOp> module = imported.take();
 
   if (options.traceInputs)
     OCTET_TRY(traceInputs(*module));
@@ -298,7 +306,7 @@ Status runPhases(const CompileOptions &options, ModuleUser use) {
   if (failed(manager.run(*module)))
     return alreadyReported();
   OCTET_TRY(std::move(observer.status));
-  warnOfLargeArena(observer.arenaBytes, maxStepTokens);
+  warnOfLargeArena(observer.arenaBytes, maxStepTokens, messages);
   return use(*module, checkpoint);
 }
 

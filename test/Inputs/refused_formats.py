@@ -137,8 +137,9 @@ def main():
         run = subprocess.run(
             ["octet", "check", str(folder), "--config-only", "--target",
              "sm_90"], capture_output=True, text=True)
+        # Whose config.json it is stands before it.
         print(f"{name}: {run.returncode}, " +
-              " | ".join(run.stderr.strip().splitlines()))
+              " | ".join(run.stderr.strip().replace(f"{folder}/", "").splitlines()))
 
 
 if __name__ == "__main__":

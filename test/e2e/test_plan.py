@@ -8,7 +8,6 @@ Nothing of theirs runs yet, so only this passes the types of their operators,
 dispatched codes among them (P13, B7), through every pass. The checkpoints are
 headers of each architecture, and the golden cases where they are there.
 """
-import re
 import unittest
 from pathlib import Path
 
@@ -18,21 +17,13 @@ ARCHITECTURES = ("deepseek-v2", "deepseek-v3", "deepseek-v32", "glm-dsa",
                  "glm4-moe", "qwen3-moe", "mixtral", "gpt-oss")
 OFTEN, TARGETS = ("cpu", "sm_90a"), ("cpu", "sm_80", "sm_90a", "sm_100f", "sm_120")
 RANKS = ((), ("--dp", "2", "--ep", "2"), ("--tp", "2", "--split-blocks", "pad"))
-# Heads of 448 rows are not padded (W12).
-REFUSED_AT_TP_2 = {"glm5-fp8-dsa", "glm52-fp8-dsa-shared"}
 
 
 class Plan(TestCase):
-    def plan(self, folder, target, ranks, refused=None):
-        """\\param refused  the one rule of all errors that there are to be."""
-        command = [BIN / "octet", "compile", folder, "--target", target, *ranks,
-                   "--compile-to", "plan-buffers", "-o", "-"]
-        done = self.call(*command, status=1 if refused else 0)
-        if refused:
-            rules = re.findall(r"^error: .*\[(\w+)\]$", done.stderr, re.M)
-            self.assertEqual(set(rules), {refused}, done.stderr)
-        else:
-            self.assertIn("kernel.arena_bytes", done.stdout)
+    def plan(self, folder, target, ranks):
+        done = self.call(BIN / "octet", "compile", folder, "--target", target,
+                         *ranks, "--compile-to", "plan-buffers", "-o", "-")
+        self.assertIn("kernel.arena_bytes", done.stdout)
         return done
 
     def test_architectures(self):
@@ -67,10 +58,8 @@ class Plan(TestCase):
             seen += 1
             for target in OFTEN:
                 for ranks in RANKS:
-                    rule = ("W3" if folder.name in REFUSED_AT_TP_2
-                            and ranks[:1] == ("--tp",) else None)
                     with self.subTest(folder.name, target=target, ranks=ranks):
-                        self.plan(folder, target, ranks, rule)
+                        self.plan(folder, target, ranks)
         self.assertGreater(seen, 5)
 
 

@@ -9,6 +9,8 @@
 #include "Commands.h"
 
 #include "octet/Check/Check.h"
+#include "octet/Ledger/ProgramMemory.h"
+#include "octet/Pipeline/Compile.h"
 #include "octet/Support/Output.h"
 #include <iostream>
 #include <memory>
@@ -24,6 +26,48 @@ struct CheckArguments {
 };
 } // namespace
 
+/// The program that octet compile would make of the same options.
+static CompileOptions toCompileOptions(const std::string &path,
+                                       const CheckOptions &options) {
+  CompileOptions compile;
+  compile.checkpoint = path;
+  compile.compileTo = kMemoryPhase;
+  compile.quiet = true;
+  ImportOptions &import = compile.import;
+  import.target = options.target;
+  import.numerics = options.numerics;
+  import.dtype = options.dtype;
+  import.quantization = options.quantization;
+  import.activationQuant = options.activationQuant;
+  import.kvCache = options.kvCache;
+  import.indexCache = options.indexCache;
+  import.mla = options.mla;
+  import.mxfp8As = options.mxfp8As;
+  import.mtp = options.mtp;
+  import.tp = options.ranks.tp;
+  import.ep = options.ranks.ep;
+  import.dp = options.ranks.dp;
+  import.unfuseMixed = options.unfuseMixed;
+  import.requantMax = options.requantMax;
+  import.scaleFormat = options.keepScales ? "keep" : "auto";
+  import.splitBlocks = options.padBlocks ? "pad" : "error";
+  import.maxContext = options.maxContext;
+  import.maxSeqs = options.maxSeqs;
+  import.maxStepTokens = options.maxStepTokens;
+  return compile;
+}
+
+static Result<ProgramMemory> compileForMemory(const std::string &path,
+                                              const CheckOptions &options) {
+  std::optional<ProgramMemory> memory;
+  OCTET_TRY(runPhases(toCompileOptions(path, options),
+                      [&](mlir::ModuleOp module, const Checkpoint &) {
+                        OCTET_TRY_ASSIGN(memory, measureProgram(module));
+                        return Status::success();
+                      }));
+  return *memory;
+}
+
 static Status check(CheckArguments arguments) {
   CheckOptions &options = arguments.options;
   options.padBlocks = arguments.splitBlocks == "pad";
@@ -34,6 +78,9 @@ static Status check(CheckArguments arguments) {
                      parseDeviceMemory(arguments.deviceMemory));
   }
   OCTET_TRY(checkNames(options.target, options.numerics, options.quantization));
+  options.measureProgram = [&] {
+    return compileForMemory(arguments.path, options);
+  };
   CheckReport report = checkCheckpoint(arguments.path, options);
   Status printed =
       print(arguments.json ? formatCheckJson(report)

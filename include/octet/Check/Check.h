@@ -21,6 +21,7 @@
 #include "octet/Support/Status.h"
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +30,14 @@
 #include <vector>
 
 namespace octet {
+
+/// Bytes of a compiled program on one rank, as its `info` says.
+struct ProgramMemory {
+  std::map<std::string, int64_t> weights; ///< by dtype, scales included
+  int64_t weightBytes = 0;
+  int64_t workspaceBytes = 0;  ///< of a step's values
+  int64_t kvBytesPerToken = 0; ///< all layers
+};
 
 /// The choices of `octet check`; those of `octet compile` have its names and
 /// defaults.
@@ -46,6 +55,9 @@ struct CheckOptions {
   bool padBlocks = false; ///< `--split-blocks pad` (W3)
   bool configOnly = false, strict = false;
   bool memory = false;
+  /// Compiles as far as bytes are known, for `memory`; null, as where there is
+  /// config.json alone: bytes are estimated.
+  std::function<Result<ProgramMemory>()> measureProgram;
   bool withWeights = false; ///< step 8: reads scales and some rows
   /// Bytes of one device; memory that does not fit is an error.
   std::optional<int64_t> deviceMemory;
@@ -114,7 +126,8 @@ struct MemoryReport {
   int64_t kvBytesPerToken = 0; ///< all layers, indexer caches included
   int64_t maxContext = 0, maxSeqs = 0, maxStepTokens = 0;
   int64_t kvBytes = 0;        ///< for max_context x max_seqs
-  int64_t workspaceBytes = 0; ///< an estimate, see Memory.cpp
+  int64_t workspaceBytes = 0; ///< of a step's values
+  bool isEstimate = false;    ///< weights and workspace are, see Memory.cpp
   int64_t loadBytes = 0;      ///< largest temporary while loading
   std::string loadModule;     ///< that needs it
   std::optional<int64_t> deviceBytes;

@@ -45,7 +45,10 @@ mlir::LogicalResult emitStatus(mlir::Operation *op, const Status &status);
 /// printed.
 class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
 public:
-  DiagnosticPrinter(mlir::MLIRContext *context, llvm::raw_ostream &os);
+  /// \param checkpoint  its folder or file, for subjects such as `config.json`
+  ///                    (placeConfig).
+  DiagnosticPrinter(mlir::MLIRContext *context, llvm::raw_ostream &os,
+                    std::string checkpoint = "");
   ~DiagnosticPrinter();
 
   /// Prints what was held back. The destructor does it too.
@@ -71,6 +74,7 @@ private:
 
   mlir::MLIRContext *context;
   llvm::raw_ostream &os;
+  const std::string checkpoint;
   bool printedOps;
   unsigned numErrors = 0;
   /// Warnings by rule: `[W6]` to how many there were.

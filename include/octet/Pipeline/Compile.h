@@ -38,6 +38,7 @@ struct CompileOptions {
   bool remarks = false;  ///< print what was chosen and what was not
   bool progress = false; ///< one line a phase on stderr
   bool notes = true;     ///< print the importer's notes; warnings always are
+  bool quiet = false;    ///< print nothing but the error that is returned
   /// The program traces what each linear reads (octet-trace-inputs).
   bool traceInputs = false;
 };
