@@ -18,32 +18,10 @@ using namespace octet;
 KvScaleNames octet::findKvScales(q::StoredAttr stored) {
   if (!stored)
     return {};
-  KvScaleNames names;
-  auto findOne = [&](ArrayRef<StringRef> spellings) {
-    StringRef found;
-    for (StringRef name : spellings) {
-      RankedTensorType type = stored.getTensor(name);
-      if (!type)
-        continue;
-      if (found.empty())
-        found = name;
-      else if (names.problem.empty())
-        names.problem = ("has both '" + found + "' and '" + name +
-                         "' for its KV cache; one of the two spellings [W2]")
-                            .str();
-    }
-    return found;
-  };
-  names.k = findOne({"k_scale", "k_proj.k_scale", "qkv_proj.k_scale",
-                     "k_proj.output_scale", "kv_scale"});
-  names.v = findOne(
-      {"v_scale", "v_proj.v_scale", "qkv_proj.v_scale", "v_proj.output_scale"});
-  // `kv_scale` speaks for the values too.
-  if (names.k == "kv_scale" && !names.v.empty() && names.problem.empty())
-    names.problem = ("has both 'kv_scale' and '" + names.v +
-                     "' for its KV cache; one of the two spellings [W2]")
-                        .str();
-  return names;
+  CacheScaleNames found = findCacheScales([&](std::string_view name) {
+    return bool(stored.getTensor(StringRef(name)));
+  });
+  return {found.k, found.v, std::move(found.problem)};
 }
 
 KvDeclaration octet::readKvDeclaration(q::ConfigAttr config,

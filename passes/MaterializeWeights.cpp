@@ -61,9 +61,11 @@ std::string nameSlot(StringRef path, StringRef tensor) {
   for (StringRef place : {"{l}.", "{e}."})
     if (size_t at = name.find(place); at != std::string::npos)
       name.erase(at, place.size());
-  // Methods have other names for codes.
-  bool isWeight =
-      tensor == "weight" || tensor == "qweight" || tensor == "weight_packed";
+  // Methods have other names for codes. Those of packed experts stand behind
+  // the module's name, as in `gate_up_proj_blocks`.
+  tensor.consume_front("_");
+  bool isWeight = tensor == "weight" || tensor == "qweight" ||
+                  tensor == "weight_packed" || tensor == "blocks";
   return isWeight ? name : name + "." + tensor.str();
 }
 

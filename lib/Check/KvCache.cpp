@@ -13,42 +13,54 @@
 //===----------------------------------------------------------------------===//
 
 #include "Units.h"
+#include "lib/QuantMethods/KvDeclaration.h"
 #include <algorithm>
 
 using namespace octet;
 
-/// The first scale of the cache that is stored under one of its names.
-static Result<std::optional<double>>
-findScale(CheckContext &context, const Unit &attention,
-          std::initializer_list<std::string_view> names) {
-  if (!context.checkpoint)
-    return std::optional<double>();
-  for (std::string_view name : names) {
-    std::string path = attention.path + "." + std::string(name);
-    if (const TensorInfo *tensor = context.checkpoint->tensors.find(path)) {
-      OCTET_TRY_ASSIGN(double value,
-                       context.scalars->read(*tensor, attention.path));
-      return std::optional(value);
-    }
-  }
-  return std::optional<double>();
+/// A scale of the cache, which is one float.
+static Result<double> readScale(CheckContext &context, const Unit &attention,
+                                std::string_view name,
+                                const TensorInfo &tensor) {
+  if (!ScalarReader::isScalar(tensor))
+    return inputError(attention.path,
+                      "'" + std::string(name) + "' is " + tensor.describe() +
+                          ", expected one float a layer",
+                      "W2");
+  return context.scalars->read(tensor, attention.path);
 }
 
 /// Both positive: as given; one positive: copied to both; none: 1.0 (P8).
 static Status readScales(CheckContext &context, const Unit &attention,
                          KvReport &kv) {
-  OCTET_TRY_ASSIGN(std::optional<double> k,
-                   findScale(context, attention,
-                             {"k_scale", "k_proj.k_scale", "qkv_proj.k_scale",
-                              "k_proj.output_scale"}));
-  OCTET_TRY_ASSIGN(std::optional<double> v,
-                   findScale(context, attention,
-                             {"v_scale", "v_proj.v_scale", "qkv_proj.v_scale",
-                              "v_proj.output_scale"}));
-  OCTET_TRY_ASSIGN(std::optional<double> both,
-                   findScale(context, attention, {"kv_scale"}));
-  double kScale = k.value_or(both.value_or(0));
-  double vScale = v.value_or(both.value_or(0));
+  CacheScaleNames names;
+  if (context.checkpoint)
+    names = findCacheScales([&](std::string_view name) {
+      return context.checkpoint->tensors.find(attention.path + "." +
+                                              std::string(name)) != nullptr;
+    });
+  if (!names.problem.empty())
+    return inputError(attention.path,
+                      names.problem.substr(0, names.problem.rfind(" [")), "W2");
+  auto find = [&](std::string_view name) -> const TensorInfo * {
+    return name.empty() ? nullptr
+                        : context.checkpoint->tensors.find(
+                              attention.path + "." + std::string(name));
+  };
+  const TensorInfo *k = find(names.k), *v = find(names.v);
+  if (k && v && k->type != v->type)
+    return inputError(attention.path,
+                      "'" + std::string(names.v) + "' is " + v->describe() +
+                          ", '" + std::string(names.k) + "' " + k->describe() +
+                          "; a cache's scales have one dtype",
+                      "W2");
+  double kScale = 0, vScale = 0;
+  if (k) {
+    OCTET_TRY_ASSIGN(kScale, readScale(context, attention, names.k, *k));
+  }
+  if (v) {
+    OCTET_TRY_ASSIGN(vScale, readScale(context, attention, names.v, *v));
+  }
   if (kScale <= 0)
     kScale = vScale;
   if (vScale <= 0)

@@ -25,7 +25,7 @@
 
 using namespace octet;
 
-static bool isScalar(const TensorInfo &tensor) {
+bool ScalarReader::isScalar(const TensorInfo &tensor) {
   for (int64_t side : tensor.shape)
     if (side != 1)
       return false;
@@ -112,7 +112,7 @@ static void noteHoles(CheckContext &context,
 void octet::checkScalars(CheckContext &context) {
   std::vector<const TensorInfo *> holes;
   for (const TensorInfo &tensor : context.checkpoint->tensors.all()) {
-    if (!isLinearScale(tensor.name) || !isScalar(tensor))
+    if (!isLinearScale(tensor.name) || !ScalarReader::isScalar(tensor))
       continue;
     std::string module = tensor.name.substr(0, tensor.name.rfind('.'));
     Result<double> value = context.scalars->read(tensor, module);

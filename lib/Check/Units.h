@@ -51,6 +51,8 @@ public:
   explicit ScalarReader(const Checkpoint &checkpoint)
       : checkpoint(checkpoint) {}
 
+  /// One float, as [] or [1].
+  static bool isScalar(const TensorInfo &tensor);
   /// A finite scalar as float32.
   /// \param module  the subject of an error.
   /// \returns W1 for another shape or dtype, W6 for NaN and infinity.

@@ -12,12 +12,15 @@
 #include "dialects/Quant/QuantDialect.h"
 #include "lib/Modules/ActivationDtype.h"
 #include "lib/Modules/DecoderShape.h"
+#include "lib/Modules/RuleSteps.h"
 #include "mlir/IR/Verifier.h"
+#include "octet/Modules/Decide.h"
 #include "octet/QuantAttrs/QuantAttrs.h"
 #include "octet/Support/Escape.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <algorithm>
 
 using namespace mlir;
 using namespace octet;
@@ -45,6 +48,8 @@ public:
   Result<OwningOpRef<ModuleOp>> run();
 
 private:
+  Result<OwningOpRef<ModuleOp>> build();
+  std::optional<ErrorInfo> findStoredError() const;
   /// `--quantization`, but where it only says what a GGUF file is (C3).
   std::string getQuantization() const {
     bool isGguf = checkpoint.gguf &&
@@ -479,7 +484,53 @@ Status Importer::reportNames() {
 // All of it
 //===----------------------------------------------------------------------===//
 
+/// What `octet check` says of the stored tensors, so that a mistake in them has
+/// one rule and one wording (C13, W1, W6, W13): the errors of the first step
+/// that fails, as one. None of a module alone, whose checkpoint may be a part.
+std::optional<ErrorInfo> Importer::findStoredError() const {
+  if (!options.extract.empty())
+    return std::nullopt;
+  DecideOptions decide;
+  decide.quantization = getQuantization();
+  decide.target = target;
+  decide.numerics = numerics;
+  decide.query.quantizeActivation = options.activationQuant != "off";
+  decide.query.requantMax = options.requantMax;
+  decide.query.keepScales = options.scaleFormat == "keep";
+  decide.query.mxfp8As = options.mxfp8As;
+  decide.unfuseMixed = options.unfuseMixed;
+  decide.drafts = options.mtp;
+  decide.collectErrors = true;
+  Result<CheckpointDecisions> decisions = decideCheckpoint(
+      checkpoint.config, checkpoint.hfQuantConfig, &checkpoint.tensors, decide);
+  if (!decisions)
+    return decisions.takeStatus().takeInfo();
+  std::vector<ErrorInfo> &errors = decisions->errors;
+  if (errors.empty())
+    return std::nullopt;
+  auto stepOf = [](const ErrorInfo &error) { return getRuleStep(error.rule); };
+  const int step = stepOf(*std::ranges::min_element(errors, {}, stepOf));
+  std::erase_if(errors, [&](const ErrorInfo &e) { return stepOf(e) != step; });
+  ErrorInfo first = errors.front();
+  constexpr size_t kShown = 10;
+  for (size_t i = 1; i < std::min(errors.size(), kShown); ++i)
+    first.notes.push_back(errors[i].subject + ": " + errors[i].message);
+  if (errors.size() > kShown)
+    first.notes.push_back("and " + std::to_string(errors.size() - kShown) +
+                          (decisions->endedEarly ? " or more" : " more"));
+  return first;
+}
+
 Result<OwningOpRef<ModuleOp>> Importer::run() {
+  Result<OwningOpRef<ModuleOp>> module = build();
+  if (module.ok() || module.status().info().rule != "C13")
+    return module;
+  if (std::optional<ErrorInfo> error = findStoredError())
+    return Result<OwningOpRef<ModuleOp>>(std::move(*error));
+  return module;
+}
+
+Result<OwningOpRef<ModuleOp>> Importer::build() {
   OCTET_TRY(readOptions());
   OCTET_TRY_ASSIGN(list, listModules(checkpoint.config));
   OCTET_TRY_ASSIGN(const Architecture *family, findArchitecture(config));

@@ -8,6 +8,8 @@
 
 #include "Layers.h"
 #include "lib/Modules/MissingHead.h"
+#include "lib/Modules/SizeReasons.h"
+#include "lib/QuantMethods/Resolve.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <array>
@@ -98,52 +100,6 @@ private:
 
 } // namespace
 
-/// Where a size comes from, for messages.
-static std::string_view explain(std::string_view name, bool isLatent) {
-  struct Reason {
-    std::string_view name, why;
-  };
-  constexpr Reason kReasons[] = {
-      {"input_layernorm", "(hidden_size)"},
-      {"post_attention_layernorm", "(hidden_size)"},
-      {"self_attn.q_norm", "(head_dim)"},
-      {"self_attn.k_norm", "(head_dim)"},
-      {"self_attn.q_proj", "(num_attention_heads * head_dim x hidden_size)"},
-      {"self_attn.k_proj", "(num_key_value_heads * head_dim x hidden_size)"},
-      {"self_attn.v_proj", "(num_key_value_heads * head_dim x hidden_size)"},
-      {"self_attn.o_proj", "(hidden_size x num_attention_heads * head_dim)"},
-      {"mlp.gate_proj", "(intermediate_size x hidden_size)"},
-      {"mlp.up_proj", "(intermediate_size x hidden_size)"},
-      {"mlp.down_proj", "(hidden_size x intermediate_size)"},
-      {"lm_head", "(vocab_size x hidden_size)"},
-  };
-  constexpr Reason kLatent[] = {
-      {"self_attn.q_proj",
-       "(num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim) x "
-       "hidden_size)"},
-      {"self_attn.q_a_proj", "(q_lora_rank x hidden_size)"},
-      {"self_attn.q_b_proj",
-       "(num_attention_heads * (qk_nope_head_dim + qk_rope_head_dim) x "
-       "q_lora_rank)"},
-      {"self_attn.kv_a_proj_with_mqa",
-       "(kv_lora_rank + qk_rope_head_dim x hidden_size)"},
-      {"self_attn.kv_b_proj",
-       "(num_attention_heads * (qk_nope_head_dim + v_head_dim) x "
-       "kv_lora_rank)"},
-      {"self_attn.o_proj", "(hidden_size x num_attention_heads * v_head_dim)"},
-  };
-  if (isLatent)
-    for (const Reason &reason : kLatent)
-      if (reason.name == name)
-        return reason.why;
-  for (const Reason &reason : kReasons)
-    if (reason.name == name)
-      return reason.why;
-  if (name.ends_with(".gate_proj") || name.ends_with(".up_proj"))
-    return "(intermediate size of the experts x hidden_size)";
-  return "(by config.json)";
-}
-
 static std::string describeShape(int64_t n, int64_t k) {
   return "[" + std::to_string(n) + ", " + std::to_string(k) + "]";
 }
@@ -195,14 +151,16 @@ Status FactsReader::declare(const std::string &path, const std::string &fused,
 
 Status FactsReader::readLinear(const ModuleEntry &entry,
                                const std::string &path, StoredModule &facts) {
-  std::string_view why = explain(facts.module, config.latent.has_value());
+  std::string_view why = explainSize(facts.module, config.latent.has_value());
   const TensorInfo *storedBias = nullptr;
   for (const auto &[name, tensor] : inventory.getBelow(path)) {
     // Deeper modules, and scales of the cache that stand below a projection.
     if (name.find('.') != std::string::npos || name == "k_scale" ||
         name == "v_scale" || name == "kv_scale" || name == "output_scale")
       continue;
-    if (isKnownLinearTensor(name) || getMethodNames().contains(name))
+    // DeepSeek-V4 has `.scale` (W2).
+    if (isKnownLinearTensor(name) || name == "scale" ||
+        getMethodNames().contains(name))
       inventory.consume(*tensor);
     if (name == "bias") {
       storedBias = tensor;
@@ -213,6 +171,23 @@ Status FactsReader::readLinear(const ModuleEntry &entry,
       facts.file = inventory.getFile(*tensor);
     // Codes that share a byte have a shape of their own.
     bool packs = tensor->type == StoredType::U8 && getMethodNames().size() > 0;
+    if (name == "weight" && quant) {
+      ModuleFacts sides;
+      sides.isExpert = entry.kind == ModuleKind::RoutedExpert;
+      sides.n = entry.n;
+      sides.k = entry.k;
+      StoredTensor stored;
+      stored.type = tensor->type;
+      stored.shape = tensor->shape;
+      packs |= isPackedExpert(&*quant, sides, stored);
+    }
+    // Words of another dtype would be read as they are not.
+    if (quant && quant->scheme && name == facts.getCodes() && name != "weight")
+      for (const ExpectedTensor &codes :
+           expectTensors(quant->method, *quant->scheme, entry.n, entry.k))
+        if (codes.names[0] == name &&
+            std::ranges::count(codes.types, tensor->type) == 0)
+          inventory.addMismatch(*tensor, codes.describe());
     if (name == "weight" && !packs &&
         tensor->shape != std::vector<int64_t>{entry.n, entry.k})
       inventory.addMismatch(*tensor, describeShape(entry.n, entry.k) + " " +
@@ -302,7 +277,7 @@ Status FactsReader::readPacked(const ModuleEntry &entry, StoredModule &facts) {
 
 /// Norms, routers and what else is never quantised.
 Status FactsReader::readPlain(const ModuleEntry &entry, StoredModule &facts) {
-  std::string_view why = explain(facts.module, config.latent.has_value());
+  std::string_view why = explainSize(facts.module, config.latent.has_value());
   auto require = [&](const std::string &name,
                      const std::vector<int64_t> &shape) {
     if (auto tensor =
@@ -328,14 +303,8 @@ void FactsReader::readKvScales(const std::string &attention,
     if (!isKvScaleName(name))
       continue;
     inventory.consume(*tensor);
+    // What is wrong with them matters where the cache is FP8 (W2).
     facts.kvScales[name] = {tensor->type, tensor->shape};
-    bool scalar = tensor->shape.size() <= 1 &&
-                  (tensor->shape.empty() || tensor->shape[0] == 1);
-    bool plain = tensor->type == StoredType::F32 ||
-                 tensor->type == StoredType::BF16 ||
-                 tensor->type == StoredType::F16;
-    if (!scalar || !plain)
-      inventory.addMismatch(*tensor, "F32 [] (one scale of the KV cache)");
   }
 }
 

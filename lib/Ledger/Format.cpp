@@ -121,10 +121,10 @@ std::string octet::nameWeight(const std::string &module,
     name.resize(dot);
     dot = name.rfind('.');
   }
+  // `down_proj.bias` of experts belongs together.
+  if (size_t at = name.rfind("." + last + "."); at != name.npos)
+    return name.substr(at + last.size() + 2);
   std::string word = dot == name.npos ? name : name.substr(dot + 1);
-  // `down_proj._blocks` of gpt-oss belongs together.
-  if (word.starts_with("_") && dot != name.npos)
-    word = name.substr(name.rfind('.', dot - 1) + 1);
   return word.empty() || word == last ? "weight" : word;
 }
 

@@ -9,6 +9,7 @@
 #include "octet/Modules/Decide.h"
 #include "DecoderShape.h"
 #include "MissingHead.h"
+#include "SizeReasons.h"
 #include "octet/Support/Escape.h"
 #include <algorithm>
 #include <charconv>
@@ -50,8 +51,10 @@ private:
   void consume(const ModuleEntry &module, bool isFailed,
                const std::set<std::string, std::less<>> &known);
   Status checkPlain(const ModuleEntry &module, const StoredTensors &tensors);
+  std::string describeSides(const ModuleEntry &module) const;
   void checkBias(const ModuleEntry &module, int64_t expert,
                  const StoredTensors &tensors);
+  void checkOthers(const ModuleEntry &module, const StoredTensors &tensors);
   Status checkFused();
   Status checkShards(const std::string &fused,
                      const std::vector<ModuleDecision *> &shards);
@@ -313,6 +316,45 @@ void Decider::checkBias(const ModuleEntry &module, int64_t expert,
                                 "C13"));
 }
 
+/// "[320, 256] (intermediate_size x hidden_size)".
+std::string Decider::describeSides(const ModuleEntry &module) const {
+  std::string_view name = module.path;
+  name.remove_prefix(std::min(result.list.prefix.size(), name.size()));
+  constexpr std::string_view kLayers = "model.layers.";
+  if (name.starts_with(kLayers))
+    if (size_t dot = name.find('.', kLayers.size()); dot != name.npos)
+      name.remove_prefix(dot + 1);
+  bool isLatent =
+      std::ranges::any_of(result.list.modules, [](const ModuleEntry &each) {
+        return std::string_view(each.path).ends_with(".kv_b_proj");
+      });
+  return "[" + std::to_string(module.n) + ", " + std::to_string(module.k) +
+         "] " + std::string(explainSize(name, isLatent));
+}
+
+/// Plain tensors beside the codes of packed experts: their biases (C13).
+void Decider::checkOthers(const ModuleEntry &module,
+                          const StoredTensors &tensors) {
+  for (const PlainTensor &other : module.others) {
+    const StoredTensor expected{
+        other.isFloat32 ? StoredType::F32 : StoredType::BF16, other.shape};
+    const std::string name =
+        module.path + (other.name.starts_with('_') ? "" : ".") + other.name;
+    auto found = tensors.find(other.name);
+    if (found == tensors.end())
+      problems.push_back(makeInfo(module.path,
+                                  "no tensor " + quoteName(name) +
+                                      "; expected " + expected.describe(),
+                                  "C13"));
+    else if (!isPlain(found->second.type) || found->second.shape != other.shape)
+      problems.push_back(
+          makeInfo(module.path,
+                   quoteName(name) + " is " + found->second.describe() +
+                       "; config.json implies " + expected.describe(),
+                   "C13"));
+  }
+}
+
 Status Decider::resolveExpert(const ModuleEntry &module, int64_t expert,
                               ModuleDecision &decision) {
   ModuleFacts facts;
@@ -332,9 +374,8 @@ Status Decider::resolveExpert(const ModuleEntry &module, int64_t expert,
     else
       problems.push_back(makeInfo(facts.module,
                                   "has no tensors; config.json implies a "
-                                  "weight [" +
-                                      std::to_string(module.n) + ", " +
-                                      std::to_string(module.k) + "]",
+                                  "weight " +
+                                      describeSides(module),
                                   "C13"));
     return Status::success();
   }
@@ -355,12 +396,24 @@ Status Decider::resolveExpert(const ModuleEntry &module, int64_t expert,
       weight->second.shape != std::vector<int64_t>{module.n, module.k})
     return inputError(facts.module,
                       "weight is " + weight->second.describe() +
-                          "; config.json implies [" + std::to_string(module.n) +
-                          ", " + std::to_string(module.k) + "]",
+                          "; config.json implies " + describeSides(module),
                       "C13");
-  OCTET_TRY_ASSIGN(
-      ResolvedModule method,
-      resolveModule(result.config ? &*result.config : nullptr, facts));
+  Result<ResolvedModule> resolved =
+      resolveModule(result.config ? &*result.config : nullptr, facts);
+  // No method has an answer for what is not there (C11, C12).
+  if (!resolved && !module.packed && weight == facts.tensors.end() &&
+      (resolved.status().info().rule == "C11" ||
+       resolved.status().info().rule == "C12")) {
+    problems.push_back(
+        makeInfo(facts.module,
+                 "no tensor " + quoteName(facts.module + ".weight") +
+                     "; config.json implies " + describeSides(module),
+                 "C13"));
+    return Status::success();
+  }
+  OCTET_TRY_ASSIGN(ResolvedModule method, std::move(resolved));
+  if (module.packed)
+    checkOthers(module, facts.tensors);
   for (ErrorInfo &note : method.notes)
     result.notes.push_back(std::move(note));
   method.notes.clear();
@@ -496,6 +549,7 @@ Status Decider::makeContracts() {
     const ModuleEntry &module = result.getModule(decision);
     ContractQuery query = options.query;
     query.fused = !module.fused.empty() && !decision.keptApart;
+    query.k = module.k;
     Result<Contract> contract =
         contractFor(decision.method, options.numerics, query, module.path);
     if (contract)
@@ -605,6 +659,7 @@ Result<CheckpointDecisions> Decider::run(const nlohmann::json &config,
   OCTET_TRY(readConfig(config, hfQuantConfig));
   for (size_t i = 0; i < result.list.modules.size(); ++i)
     OCTET_TRY(decideModule(i));
+  result.endedEarly = isHopeless();
   OCTET_TRY(takeProblems());
   OCTET_TRY(checkFused());
   OCTET_TRY(makeContracts());

@@ -10,6 +10,7 @@
 #define OCTET_LIB_QUANTMETHODS_KVDECLARATION_H
 
 #include "octet/QuantMethods/QuantMethods.h"
+#include <functional>
 
 namespace octet {
 
@@ -22,6 +23,16 @@ struct CacheDeclaration {
   std::string problem;
 };
 CacheDeclaration readCacheDeclaration(const FoundConfig &found);
+
+/// Names of a layer's stored cache scales below its attention's path, such as
+/// `k_scale` or `k_proj.output_scale` (W2); empty if not stored. A lone
+/// `kv_scale` is the keys', and P8 copies it.
+struct CacheScaleNames {
+  std::string_view k, v;
+  std::string problem; ///< two spellings at once, without a subject (W2)
+};
+CacheScaleNames
+findCacheScales(const std::function<bool(std::string_view)> &isStored);
 
 } // namespace octet
 

@@ -29,19 +29,6 @@ bool octet::isKnownLinearTensor(std::string_view name) {
          name == "weight_scale_inv";
 }
 
-bool octet::isKvScaleName(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kNames = {"k_scale",
-                                                      "v_scale",
-                                                      "kv_scale",
-                                                      "k_proj.k_scale",
-                                                      "v_proj.v_scale",
-                                                      "qkv_proj.k_scale",
-                                                      "qkv_proj.v_scale",
-                                                      "k_proj.output_scale",
-                                                      "v_proj.output_scale"};
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
-}
-
 //===----------------------------------------------------------------------===//
 // What the config says
 //===----------------------------------------------------------------------===//
@@ -282,9 +269,7 @@ static Result<Scheme> findScheme(const QuantConfig *config,
                     "C11");
 }
 
-/// Two E2M1 codes a byte under a method of FP8: experts of `expert_dtype: fp4`
-/// are told by dtype and shape and take the contract of mxfp4 (C14, B4).
-static bool isPackedExpert(const QuantConfig *config, const ModuleFacts &facts,
+bool octet::isPackedExpert(const QuantConfig *config, const ModuleFacts &facts,
                            const StoredTensor &weight) {
   return config && config->method == "fp8" && facts.isExpert && facts.k > 0 &&
          (weight.type == StoredType::U8 || weight.type == StoredType::I8) &&

@@ -31,6 +31,11 @@ Result<ResolvedModule> resolveFormat(std::string_view method,
                                      const Scheme &scheme,
                                      const ModuleFacts &facts);
 
+/// Two E2M1 codes a byte under a method of FP8: experts of `expert_dtype: fp4`
+/// are told by dtype and shape and take the contract of mxfp4 (C14, B4).
+bool isPackedExpert(const QuantConfig *config, const ModuleFacts &facts,
+                    const StoredTensor &weight);
+
 } // namespace octet
 
 #endif // OCTET_LIB_QUANTMETHODS_RESOLVE_H

@@ -575,6 +575,25 @@ def kv_scale_per_head():
     return model
 
 
+@case
+def kv_two_spellings():
+    """`kv_scale` speaks for the values too (W2)."""
+    model = llama(BLOCK | {"kv_cache_scheme": "static"})
+    model.tensors["model.layers.0.self_attn.kv_scale"] = ("F32", [], 0.25)
+    model.tensors["model.layers.0.self_attn.v_scale"] = ("F32", [], 0.5)
+    return model
+
+
+@case
+def kv_two_dtypes():
+    model = llama(BLOCK | {"kv_cache_scheme": "static"})
+    for layer in range(2):
+        path = f"model.layers.{layer}.self_attn"
+        model.tensors[f"{path}.k_scale"] = ("F32", [], 0.25)
+        model.tensors[f"{path}.v_scale"] = ("BF16", [])
+    return model
+
+
 # Step 7: contracts.
 
 @case

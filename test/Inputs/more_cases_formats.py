@@ -343,6 +343,18 @@ def experts_of_two_codes_a_byte():
                           says=["C14]"])]
 
 
+@case("C13 C14")
+def experts_of_too_few_bytes():
+    """Bytes that are not two codes each are no format of fp8."""
+    model = experts("Qwen3MoeForCausalLM", skip("lm_head") | {"expert_dtype": "fp4"})
+    for name in [key for key in model.tensors if ".experts." in key]:
+        n, k = model.tensors[name][1]
+        if name.endswith("weight"):
+            model.tensors[name] = ("I8", [n, k // 4])
+            model.tensors[f"{name[:-7]}.weight_scale_inv"] = ("U8", [n, k // 32])
+    return model, [reject("C13", f"{EXPERTS}.0.gate_proj")]
+
+
 # Other architectures
 
 @case("W3 W12")

@@ -233,7 +233,8 @@ TEST(Decide, MissingScaleAndMissingTensorsW6) {
   Status status = other.decide().takeStatus();
   EXPECT_EQ(text(status),
             "error: model.layers.1.mlp.up_proj: has no tensors; config.json "
-            "implies a weight [384, 256] [C13]");
+            "implies a weight [384, 256] (intermediate_size x hidden_size) "
+            "[C13]");
   ASSERT_EQ(status.info().notes.size(), 1u);
   EXPECT_EQ(status.info().notes[0], "model.norm: no tensor "
                                     "'model.norm.weight'; expected BF16 [256]");
@@ -244,7 +245,8 @@ TEST(Decide, ShapesAndBiasesAreTheConfigsC13) {
   checkpoint.tensors.at("model.layers.0.mlp.up_proj.weight").shape = {256, 256};
   EXPECT_EQ(text(checkpoint.decide().status()),
             "error: model.layers.0.mlp.up_proj: weight is F8_E4M3 [256, 256]; "
-            "config.json implies [384, 256] [C13]");
+            "config.json implies [384, 256] (intermediate_size x hidden_size) "
+            "[C13]");
   json config = dense();
   config["attention_bias"] = false;
   Checkpoint biased(config, block());

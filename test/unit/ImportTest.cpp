@@ -304,8 +304,8 @@ TEST_F(ImportTest, QwenBiasesAndNorms) {
   TinyCheckpoint qwen2(baseConfig("Qwen2ForCausalLM"));
   std::string error = import(qwen2);
   EXPECT_EQ(error.substr(0, error.find('\n')),
-            "error: tiny: no tensor 'model.layers.0.self_attn.q_proj.bias'; "
-            "expected [32] (the bias of its linear) [C13]");
+            "error: model.layers.0.self_attn.q_proj: no tensor 'bias', which "
+            "config.json says is there [C13]");
   qwen2.addLayers("self_attn.q_proj.bias", StoredType::BF16, {32});
   qwen2.addLayers("self_attn.k_proj.bias", StoredType::BF16, {16});
   qwen2.addLayers("self_attn.v_proj.bias", StoredType::BF16, {16});
@@ -486,23 +486,22 @@ TEST_F(ImportTest, ShapesDisagreeC13) {
   TinyCheckpoint checkpoint(baseConfig());
   checkpoint.addLayers("mlp.up_proj.weight", StoredType::BF16, {25, 16});
   EXPECT_EQ(import(checkpoint),
-            "error: model.safetensors: tensor "
-            "'model.layers.0.mlp.up_proj.weight' is BF16 [25, 16]; config.json "
-            "implies [24, 16] (intermediate_size x hidden_size) [C13]\n"
-            "note:  model.safetensors: tensor "
-            "'model.layers.1.mlp.up_proj.weight' is BF16 [25, 16]; config.json "
-            "implies [24, 16] (intermediate_size x hidden_size)\n"
-            "note:  model.safetensors: tensor "
-            "'model.layers.2.mlp.up_proj.weight' is BF16 [25, 16]; config.json "
-            "implies [24, 16] (intermediate_size x hidden_size)\n");
+            "error: model.layers.0.mlp.up_proj: weight is BF16 [25, 16]; "
+            "config.json implies [24, 16] (intermediate_size x hidden_size) "
+            "[C13]\n"
+            "note:  model.layers.1.mlp.up_proj: weight is BF16 [25, 16]; "
+            "config.json implies [24, 16] (intermediate_size x hidden_size)\n"
+            "note:  model.layers.2.mlp.up_proj: weight is BF16 [25, 16]; "
+            "config.json implies [24, 16] (intermediate_size x "
+            "hidden_size)\n");
 }
 
 TEST_F(ImportTest, DtypesDisagreeC13) {
   TinyCheckpoint checkpoint(baseConfig());
   checkpoint.add("model.norm.weight", StoredType::I64, {16});
   EXPECT_EQ(import(checkpoint),
-            "error: model.safetensors: tensor 'model.norm.weight' is I64 [16]; "
-            "config.json implies BF16, F16 or F32 [16] (hidden_size) [C13]\n");
+            "error: model.norm: weight is I64 [16]; expected BF16, F16 or F32, "
+            "such modules are never quantised [C13]\n");
 }
 
 TEST_F(ImportTest, MissingTensorsTenAndTheRest) {
@@ -510,11 +509,12 @@ TEST_F(ImportTest, MissingTensorsTenAndTheRest) {
   config["num_hidden_layers"] = 7;
   TinyCheckpoint checkpoint(config);
   std::string error = import(checkpoint);
-  EXPECT_TRUE(error.starts_with("error: tiny: no tensor "
+  EXPECT_TRUE(error.starts_with("error: model.layers.3.input_layernorm: no "
+                                "tensor "
                                 "'model.layers.3.input_layernorm.weight'; "
-                                "expected [16] (hidden_size) [C13]\n"))
+                                "expected BF16 [16] [C13]\n"))
       << error;
-  // 9 tensors in each of 4 layers.
+  // 9 modules in each of 4 layers.
   EXPECT_NE(error.find("note:  and 26 more\n"), std::string::npos) << error;
 }
 

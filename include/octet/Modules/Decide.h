@@ -54,6 +54,7 @@ struct CheckpointDecisions {
   /// embeddings and the like are unquantised.
   std::vector<ModuleDecision> modules;
   std::vector<ErrorInfo> errors; ///< with DecideOptions::collectErrors
+  bool endedEarly = false; ///< so many errors that not all were looked for
   /// C7, C15, W14: what was not understood, matched or used.
   std::vector<ErrorInfo> warnings;
   /// C10, C13, C14, W15: what was settled.
