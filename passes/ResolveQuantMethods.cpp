@@ -302,8 +302,12 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
   Result<ResolvedModule> method = resolveModule(quant, facts);
   if (!method)
     return refuse(method.status());
+  if (sharesWords(method->format))
+    addExpertSides(source, method->format, facts);
+  ContractQuery query = choices.query;
+  query.k = facts.k;
   Result<Contract> contract =
-      contractFor(*method, choices.numerics, choices.query, facts.module);
+      contractFor(*method, choices.numerics, query, facts.module);
   if (!contract)
     return refuse(contract.status());
   MLIRContext *context = &getContext();
@@ -317,7 +321,6 @@ LogicalResult ResolveQuantMethodsPass::decideOne(Operation *op, Value weight,
                                  "; the matrices of an expert have one method",
                              "C8"));
   if (sharesWords(method->format)) {
-    addExpertSides(source, method->format, facts);
     decision.sides.push_back({facts.experts, facts.n, facts.k});
     if (contract->activation && (method->format.code != CodeType::E2M1 ||
                                  method->input.code != CodeType::E2M1))

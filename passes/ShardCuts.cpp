@@ -8,6 +8,7 @@
 
 #include "passes/ShardCuts.h"
 #include "dialects/Quant/QuantOps.h"
+#include "octet/QuantMethods/QuantMethods.h"
 #include "passes/ModulePaths.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <numeric>
@@ -48,6 +49,9 @@ static int64_t getStep(Operation *op, Type type, q::Side side) {
   auto contract = op->getAttrOfType<q::ContractAttr>("contract");
   q::GranularityAttr weight =
       contract ? contract.getWeight() : q::GranularityAttr();
+  if (contract && contract.quantizesActivation() && side == q::Side::Cols &&
+      isa<Float4E2M1FNType>(contract.getActivationStorage()))
+    step = std::lcm(step, kFp4Columns);
   if (!weight || !weight.isBlock() || !isa<q::TensorType>(type))
     return step;
   return std::lcm(step, side == q::Side::Rows ? weight.getBlockN()

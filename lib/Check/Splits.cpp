@@ -17,6 +17,7 @@
 #include "octet/Checkpoint/TensorReader.h"
 #include "octet/Support/Checked.h"
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 using namespace octet;
@@ -101,6 +102,9 @@ SplitDimension Splitter::getDimension(const Part &part) const {
   // Blocks of a GGUF file lie along K.
   if (Packing packing = getPacking(decision); packing != Packing::None)
     alignment.k = packedBlockElements(packing);
+  if (decision.contract.activation &&
+      decision.contract.input.code == CodeType::E2M1)
+    alignment.k = std::lcm(alignment.k, kFp4Columns);
   bool isBlock =
       decision.method.weight.isBlock() && !decision.method.weight.isGroup();
   if (part.isRowSplit())
@@ -116,6 +120,22 @@ SplitDimension Splitter::getDimension(const Part &part) const {
           .block = alignment.n,
           .blockName = isBlock ? "bn" : "word",
           .heads = isKv ? part.module->heads : 0};
+}
+
+/// W3 of rows out of order: each rank has a part of each group.
+static std::string describeOrder(const std::vector<Part *> &parts,
+                                 int64_t degree) {
+  for (const Part *part : parts) {
+    const ResolvedModule &method = part->decision->method;
+    if (!method.quantized || !method.format.actOrder || !part->isRowSplit() ||
+        !method.weight.isGroup() || method.weight.blockK % degree == 0)
+      continue;
+    return "its groups of " + std::to_string(method.weight.blockK) +
+           " columns in act_order are not the same for each of tp=" +
+           std::to_string(degree) +
+           " ranks; a tp that divides them would work [W3]";
+  }
+  return "";
 }
 
 /// W3 for matrices that are split together, and their sides on one rank.
@@ -140,6 +160,8 @@ void Splitter::splitMatrices(const std::string &subject,
   std::string problem =
       areExperts ? describeExpertSplit(checked, ranks, model.numExperts)
                  : describeSplit(checked, ranks.tp);
+  if (problem.empty())
+    problem = describeOrder(parts, degree);
   if (!problem.empty()) {
     addError(subject, problem);
     return;

@@ -8,9 +8,10 @@
 
 //
 // `quant_method: auto-round`: integers in the layout that `packing_format`
-// names, GPTQ's or AWQ's. `extra_config` overrides bits, group and sym by
-// module, 16 bits meaning unquantised; `block_name_to_quantize` bounds what is
-// quantised at all.
+// names, GPTQ's or AWQ's; with `data_type: mx_fp` MXFP4 or MXFP8, with `nv_fp`
+// NVFP4 (N7), whose tensors are those of compressed-tensors. `extra_config`
+// overrides bits, group and sym by module, 16 bits meaning unquantised;
+// `block_name_to_quantize` bounds what is quantised at all.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +26,42 @@ struct Quantisation {
   int64_t bits = 4, group = 128;
   bool sym = true;
   WeightLayout layout = WeightLayout::GptqWords;
+  std::string type = "int";
+  int64_t actBits = 16; ///< 16: weights only
+
+  bool isInteger() const { return type == "int"; }
 };
 
 } // namespace
+
+/// Groups of 32 with an exponent, or of 16 below two scales; activations alike.
+static Status checkFloats(const Fields &fields, const Quantisation &values) {
+  const bool isMx = values.type == "mx_fp";
+  if (values.bits != 4 && !(isMx && values.bits == 8))
+    return fields.error("bits",
+                        "is " + std::to_string(values.bits) +
+                            ", which is not built; " +
+                            (isMx ? "4, 8 and 16 are" : "4 and 16 are"),
+                        "C2");
+  const int64_t group = isMx ? 32 : 16;
+  if (values.group != group)
+    return fields.error("group_size",
+                        "is " + std::to_string(values.group) + ", '" +
+                            values.type + "' has groups of " +
+                            std::to_string(group),
+                        "N7");
+  if (!values.sym)
+    return fields.error("sym", "is false; '" + values.type +
+                                   "' has no zero points, expected true");
+  if (values.actBits < 16 && values.actBits != values.bits)
+    return fields.error("act_bits",
+                        "is " + std::to_string(values.actBits) + " and bits " +
+                            std::to_string(values.bits) +
+                            "; products of two types are not built, the "
+                            "weight's or 16 fits",
+                        "C2");
+  return Status::success();
+}
 
 static Status readFields(Fields &fields, Quantisation &values) {
   OCTET_TRY_ASSIGN(std::optional<int64_t> bits, fields.getInteger("bits"));
@@ -41,11 +75,15 @@ static Status readFields(Fields &fields, Quantisation &values) {
   values.sym = sym.value_or(values.sym);
   if (values.bits >= 16) // unquantised, whatever the rest says
     return Status::success();
-  if (type && *type != "int")
+  values.type = type.value_or(values.type);
+  if (values.type != "int" && values.type != "mx_fp" && values.type != "nv_fp")
     return fields.error("data_type",
                         "is " + quoteName(*type) +
-                            ", a layout that is not read; 'int' is",
+                            ", a layout that is not read; 'int', 'mx_fp' and "
+                            "'nv_fp' are",
                         "C2");
+  if (!values.isInteger())
+    return checkFloats(fields, values);
   bool isGptq = values.layout == WeightLayout::GptqWords;
   if (values.bits != 4 && !(isGptq && values.bits == 8))
     return fields.error("bits",
@@ -61,7 +99,27 @@ static Status readFields(Fields &fields, Quantisation &values) {
   return Status::success();
 }
 
+/// MX and NVFP4, weights only or with activations of the same kind.
+static Scheme makeFloatScheme(const Quantisation &values, std::string source) {
+  const bool quantizesInput = values.actBits < 16;
+  if (values.type == "nv_fp")
+    return makeNvfp4Scheme(GlobalScale::Divides, quantizesInput,
+                           std::move(source));
+  Scheme scheme = values.bits == 8 ? makeMxfp8Scheme(std::move(source))
+                                   : makeMxfp4Scheme(WeightLayout::NibbleRows,
+                                                     std::move(source));
+  scheme.activation = quantizesInput ? Activation::Dynamic : Activation::None;
+  scheme.input = {};
+  if (quantizesInput) {
+    scheme.input.code = scheme.format.code;
+    scheme.input.scale = ScaleFormat::Exponents;
+  }
+  return scheme;
+}
+
 static Scheme makeScheme(const Quantisation &values, std::string source) {
+  if (!values.isInteger())
+    return makeFloatScheme(values, std::move(source));
   Scheme scheme =
       makeFloat8Scheme(values.group == -1 ? Granularity::perChannel()
                                           : Granularity::group(values.group),
@@ -78,6 +136,8 @@ static Scheme makeScheme(const Quantisation &values, std::string source) {
 static Status readPacking(Fields &fields, Quantisation &values) {
   OCTET_TRY_ASSIGN(std::optional<std::string> format,
                    fields.getString("packing_format"));
+  if (!values.isInteger()) // one layout each
+    return Status::success();
   std::string word = toLower(format.value_or("auto_round:auto_gptq"));
   std::string_view layout = word;
   if (layout.starts_with("auto_round:"))
@@ -133,6 +193,27 @@ static Status readOverrides(Fields &fields, const Quantisation &values,
   return Status::success();
 }
 
+/// What the activations are beside the weights: of the same kind, with scales
+/// that are computed.
+static Status checkActivations(Fields &fields, const Quantisation &values) {
+  OCTET_TRY_ASSIGN(std::optional<std::string> type,
+                   fields.getString("act_data_type"));
+  OCTET_TRY_ASSIGN(std::optional<bool> dynamic, fields.getBool("act_dynamic"));
+  if (values.isInteger() || values.actBits >= 16)
+    return Status::success();
+  if (type && !type->starts_with(values.type))
+    return fields.error("act_data_type",
+                        "is " + quoteName(*type) + " and data_type '" +
+                            values.type +
+                            "'; products of two types are not built",
+                        "C2");
+  if (!dynamic.value_or(true))
+    return fields.error("act_dynamic", "is false; groups of '" + values.type +
+                                           "' have scales that are computed, "
+                                           "expected true");
+  return Status::success();
+}
+
 /// Without the field every linear is quantised; with it those below its names,
 /// a list or words with commas between.
 static Status readBlocks(Fields &fields, Scheme scheme, QuantConfig &config) {
@@ -185,7 +266,8 @@ Result<QuantConfig> octet::readAutoRound(const ReadRequest &request) {
                  "enable_alg_ext",
                  "super_bits",
                  "super_group_size",
-                 "act_bits",
+                 "act_group_size",
+                 "act_sym",
                  "zero_point",
                  "version",
                  "desc_act",
@@ -193,15 +275,20 @@ Result<QuantConfig> octet::readAutoRound(const ReadRequest &request) {
                  "true_sequential"});
   OCTET_TRY_ASSIGN(std::optional<int64_t> actBits,
                    fields.getInteger("act_bits"));
-  if (actBits && *actBits < 16)
+  Quantisation values;
+  OCTET_TRY_ASSIGN(std::optional<std::string> type,
+                   fields.getString("data_type"));
+  values.type = type.value_or("int");
+  values.actBits = actBits.value_or(16);
+  OCTET_TRY(checkActivations(fields, values));
+  if (values.isInteger() && values.actBits < 16)
     return fields.error("act_bits",
                         "is " + std::to_string(*actBits) +
-                            "; activations of 'auto-round' are not quantised "
-                            "here, expected 16",
+                            "; activations beside integers of 'auto-round' are "
+                            "not quantised here, expected 16",
                         "C2");
   if (!fields.find("bits"))
     return fields.error("bits", "is absent, expected 4 or 8");
-  Quantisation values;
   OCTET_TRY(readPacking(fields, values));
   OCTET_TRY(readFields(fields, values));
   OCTET_TRY(readIgnored(fields, config));

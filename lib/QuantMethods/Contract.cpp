@@ -100,6 +100,16 @@ static Result<Contract> contractForFormat(const ResolvedModule &method,
     break;
   case CodeType::E2M1:
     quantizes &= hasFp4Products(numerics); // B4
+    if (quantizes && method.input.code == CodeType::E2M1 &&
+        method.activation != Activation::None && query.k % kFp4Columns != 0)
+      return inputError(std::string(module),
+                        "K is " + std::to_string(query.k) +
+                            "; products of two operands in FP4 read rows of a "
+                            "multiple of " +
+                            std::to_string(kFp4Columns) +
+                            " elements; --activation-quant off runs its "
+                            "weights",
+                        "C11");
     break;
   case CodeType::Int8:
   case CodeType::Int4:

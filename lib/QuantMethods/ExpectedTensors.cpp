@@ -193,7 +193,9 @@ void Expecter::addRows() {
 /// MXFP4 and NVFP4, two codes a byte.
 void Expecter::addNibbles() {
   bool divides = format.global == GlobalScale::Divides;
-  add({divides ? "weight_packed" : "weight"}, {StoredType::U8, StoredType::I8},
+  // auto-round names both kinds as compressed-tensors names NVFP4's.
+  bool packed = divides || method == "auto-round";
+  add({packed ? "weight_packed" : "weight"}, {StoredType::U8, StoredType::I8},
       {{n, cdiv(k, 2)}}, getMatrix() + ", two codes a byte");
   if (format.scale == ScaleFormat::Exponents) {
     add({"weight_scale", "weight_scale_inv", "scale"},

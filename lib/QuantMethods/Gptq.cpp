@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Fields.h"
+#include "octet/Checkpoint/JsonSax.h"
 #include "octet/Support/Escape.h"
 
 using namespace octet;
@@ -68,33 +69,56 @@ static Scheme makeScheme(const Quantisation &values, std::string source) {
   return scheme;
 }
 
-/// The rules by module. Where two patterns match one module the skip wins: JSON
-/// objects are read without their order.
+/// The keys of `dynamic` in the order of the file, where parsing kept it: each
+/// of them once, and nothing else.
+static std::optional<std::vector<std::string>>
+findOrder(Fields &fields, const nlohmann::json &rules) {
+  const nlohmann::json *order = fields.find(detail::kRuleOrder);
+  if (!order || !order->is_array() || order->size() != rules.size())
+    return std::nullopt;
+  std::set<std::string> keys;
+  std::vector<std::string> result;
+  for (const nlohmann::json &each : *order) {
+    if (!each.is_string() || !rules.contains(each.get<std::string>()) ||
+        !keys.insert(each.get<std::string>()).second)
+      return std::nullopt;
+    result.push_back(each.get<std::string>());
+  }
+  return result;
+}
+
+/// The rules by module: of those that match, the first counts.
 static Status readDynamic(Fields &fields, const Quantisation &values,
                           QuantConfig &config) {
   OCTET_TRY_ASSIGN(std::optional<Fields> rules, fields.getObject("dynamic"));
   if (!rules)
     return Status::success();
-  for (const auto &[key, value] : rules->getJson().items()) {
+  std::optional<std::vector<std::string>> order =
+      findOrder(fields, rules->getJson());
+  config.ordered = order.has_value();
+  if (!order) {
+    order.emplace();
+    for (const auto &[key, value] : rules->getJson().items())
+      order->push_back(key);
+  }
+  for (const std::string &key : *order) {
     std::string_view pattern = key;
-    bool skips = pattern.starts_with("-:");
-    if (skips || pattern.starts_with("+:"))
-      pattern.remove_prefix(2);
-    std::string entry = "re:" + std::string(pattern);
-    if (skips) {
-      OCTET_TRY(config.ignore.add(entry, fields.getSource(), "dynamic"));
-      continue;
-    }
-    OCTET_TRY_ASSIGN(std::optional<Fields> rule, rules->getObject(key));
-    if (!rule)
-      continue;
-    Quantisation own = values;
-    OCTET_TRY(readFields(*rule, own));
-    rule->reportUnknown(config.warnings);
     SchemeGroup group;
     group.name = key;
-    group.scheme = makeScheme(own, rule->getSource());
-    OCTET_TRY(group.patterns.add(entry, fields.getSource(), "dynamic"));
+    group.skips = pattern.starts_with("-:");
+    if (group.skips || pattern.starts_with("+:"))
+      pattern.remove_prefix(2);
+    OCTET_TRY_ASSIGN(std::optional<Fields> rule, rules->getObject(key));
+    if (!rule && !group.skips)
+      continue;
+    if (!group.skips) {
+      Quantisation own = values;
+      OCTET_TRY(readFields(*rule, own));
+      rule->reportUnknown(config.warnings);
+      group.scheme = makeScheme(own, rule->getSource());
+    }
+    OCTET_TRY(group.patterns.add("re:" + std::string(pattern),
+                                 fields.getSource(), "dynamic"));
     config.groups.push_back(std::move(group));
   }
   return Status::success();

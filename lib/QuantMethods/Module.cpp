@@ -33,37 +33,43 @@ bool octet::isKnownLinearTensor(std::string_view name) {
 // What the config says
 //===----------------------------------------------------------------------===//
 
-/// GPTQ takes the first entry of `dynamic` that matches, and the keys of an
-/// object have no order here: entries that say different things of one module
-/// are refused rather than guessed at (C7). \param skip  a `-:` entry, or null.
-static Status checkOneOverride(QuantConfig &config, std::string_view module,
-                               std::string_view fused, const NameEntry *skip) {
-  if (config.method != "gptq" && config.method != "gptq_marlin")
-    return Status::success();
+/// What the first pattern that matches says; empty without one. Those behind it
+/// count as matched too. Without an order entries that say different things of
+/// one module are refused rather than guessed at (C7).
+static Result<std::string> declareByPattern(QuantConfig &config,
+                                            std::string_view module,
+                                            std::string_view fused) {
   const SchemeGroup *first = nullptr;
-  std::string other = skip ? quoteName(skip->getText()) : "";
+  std::string declared, text;
+  const bool isRules =
+      config.method == "gptq" || config.method == "gptq_marlin";
   for (SchemeGroup &group : config.groups) {
     OCTET_TRY_ASSIGN(const NameEntry *entry,
                      group.patterns.match(module, fused));
     if (!entry)
       continue;
-    if (!first && !skip) {
+    if (!first) {
       first = &group;
-      other = quoteName(entry->getText());
+      text = entry->getText();
+      declared = group.skips ? "ignored: " + entry->describe()
+                             : "group: " + group.name;
       continue;
     }
-    if (first && first->scheme.weight == group.scheme.weight &&
-        first->scheme.format == group.scheme.format)
+    if (!isRules)
+      break;
+    if (config.ordered || (first->skips == group.skips &&
+                           first->scheme.weight == group.scheme.weight &&
+                           first->scheme.format == group.scheme.format))
       continue;
     return inputError(std::string(module),
-                      "matches " + other + " and " +
+                      "matches " + quoteName(text) + " and " +
                           quoteName(entry->getText()) +
                           ", which say different things; the order of the "
-                          "entries of dynamic is not read, expected one that "
+                          "entries of dynamic is not known, expected one that "
                           "matches",
                       "C7");
   }
-  return Status::success();
+  return declared;
 }
 
 Result<std::string> octet::declareModule(QuantConfig &config,
@@ -74,7 +80,6 @@ Result<std::string> octet::declareModule(QuantConfig &config,
     fused = "";
   OCTET_TRY_ASSIGN(const NameEntry *ignored,
                    config.ignore.match(module, fused));
-  OCTET_TRY(checkOneOverride(config, module, fused, ignored));
   if (ignored)
     return "ignored: " + ignored->describe();
   if (config.groups.empty())
@@ -85,12 +90,10 @@ Result<std::string> octet::declareModule(QuantConfig &config,
     if (entry)
       return "group: " + group.name;
   }
-  for (SchemeGroup &group : config.groups) {
-    OCTET_TRY_ASSIGN(const NameEntry *entry,
-                     group.patterns.match(module, fused));
-    if (entry)
-      return "group: " + group.name;
-  }
+  OCTET_TRY_ASSIGN(std::string declared,
+                   declareByPattern(config, module, fused));
+  if (!declared.empty())
+    return declared;
   for (const SchemeGroup &group : config.groups)
     if (group.allLinears)
       return "group: " + group.name;

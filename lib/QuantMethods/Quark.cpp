@@ -176,6 +176,27 @@ static Status readLayers(Fields &fields, QuantConfig &config) {
   return Status::success();
 }
 
+/// `layer_type_quant_config`: a config for each class of layers, of which only
+/// linears are quantised here; it stands above the global one.
+static Status readTypes(Fields &types, QuantConfig &config) {
+  for (const auto &[type, value] : types.getJson().items()) {
+    if (value.is_null())
+      continue;
+    const bool isLinear = type == "Linear" || type.ends_with(".Linear") ||
+                          type.ends_with(".Linear'>");
+    if (!isLinear)
+      return types.error(escapeName(type),
+                         "is a config of layers that are not quantised here; "
+                         "'nn.Linear' is one of those that are",
+                         "C2");
+    OCTET_TRY_ASSIGN(std::optional<Fields> own, types.getObject(type));
+    OCTET_TRY_ASSIGN(std::optional<Scheme> scheme, readScheme(*own, config));
+    if (scheme)
+      config.scheme = std::move(scheme);
+  }
+  return Status::success();
+}
+
 /// Two places say that keys and values have scales.
 static Status readCache(Fields &fields, QuantConfig &config) {
   const nlohmann::json *cache = fields.find("kv_cache_quant_config");
@@ -210,12 +231,7 @@ Result<QuantConfig> octet::readQuark(const ReadRequest &request) {
   OCTET_TRY_ASSIGN(std::optional<Fields> types,
                    fields.getObject("layer_type_quant_config"));
   if (types)
-    for (const auto &[type, value] : types->getJson().items())
-      if (!value.is_null())
-        return types->error(escapeName(type),
-                            "is a config by type of layer, which is not "
-                            "built; layer_quant_config is",
-                            "C2");
+    OCTET_TRY(readTypes(*types, config));
   OCTET_TRY(readLayers(fields, config));
   OCTET_TRY(readCache(fields, config));
   fields.reportUnknown(config.warnings);

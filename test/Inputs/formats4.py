@@ -29,6 +29,8 @@ FORMATS = {
     "packed-8": Format("rows", 8, 32, "none", False, "BF16"),
     "mxfp4-quark": Format("mx", 4, 32, "none", False, "U8"),
     "mxfp4-quark-w4a4": Format("mx", 4, 32, "none", False, "U8"),
+    "auto-round-mxfp4": Format("mx", 4, 32, "none", False, "U8"),
+    "auto-round-nvfp4": Format("nv", 4, 16, "none", False, "F8_E4M3"),
     "nvfp4": Format("nv", 4, 16, "none", False, "F8_E4M3"),
     "nvfp4-weight-only": Format("nv", 4, 16, "none", False, "F8_E4M3"),
     "nvfp4-ct": Format("nv", 4, 16, "none", False, "F8_E4M3"),
@@ -54,6 +56,12 @@ def quantization_config(o, ignored):
         config["dynamic"] = {"-:.*" + path.replace(".", "\\.") + "$": {}
                              for path in ignored if path != "lm_head"}
         return config
+    if name in ("auto-round-mxfp4", "auto-round-nvfp4"):
+        return {"quant_method": "auto-round", "bits": 4, "sym": True,
+                "group_size": form.group, "act_bits": 4, "act_dynamic": True,
+                "data_type": form.layout + "_fp",
+                "act_data_type": form.layout + "_fp",
+                "extra_config": {p: {"bits": 16} for p in ignored}}
     if name.startswith("auto-round"):
         return {"quant_method": "auto-round", "bits": 4, "sym": False,
                 "group_size": form.group, "data_type": "int",
@@ -180,9 +188,9 @@ def add_fp4(maker, path, form, rows, columns, size):
     groups = columns // form.group
     base = size / 2.6  # the deviation of uniform E2M1 codes
     is_mx = form.layout == "mx"
-    divides = maker.o.format.startswith("nvfp4-ct")
+    packed = maker.o.format.startswith(("nvfp4-ct", "auto-round"))
     codes = rng.randbytes(rows * columns // 2)
-    maker.add(path + (".weight_packed" if divides else ".weight"), "U8",
+    maker.add(path + (".weight_packed" if packed else ".weight"), "U8",
               [rows, columns // 2], codes)
     if is_mx:
         exponents = bytes(127 + maker.log2(base) + rng.choice((-1, 0, 1))
@@ -194,10 +202,10 @@ def add_fp4(maker, path, form, rows, columns, size):
                                      * rng.uniform(0.8, 1.2))
                    for _ in range(rows * groups))
     maker.add(path + ".weight_scale", "F8_E4M3", [rows, groups], scales)
-    if divides:
+    if packed:
         maker.add(path + ".weight_global_scale", "F32", [1],
                   struct.pack("<f", 1 / above))
-        if maker.o.format == "nvfp4-ct-w4a4":
+        if maker.o.format != "nvfp4-ct":
             maker.add(path + ".input_global_scale", "F32", [1],
                       struct.pack("<f", 100 * rng.uniform(0.7, 1.4)))
         return

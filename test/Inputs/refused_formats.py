@@ -68,14 +68,23 @@ CASES = {
     "auto-round-mx": {"quant_method": "auto-round", "bits": 4,
                       "group_size": 32, "data_type": "mx_fp",
                       "packing_format": "auto_round:auto_gptq"},
+    "auto-round-mx-groups": {"quant_method": "auto-round", "bits": 4,
+                             "group_size": 64, "data_type": "mx_fp"},
     "auto-round-nv": {"quant_method": "auto-round", "bits": 4,
                       "group_size": 16, "data_type": "nv_fp",
                       "packing_format": "auto_round:auto_gptq"},
+    "auto-round-nv-act-8": {"quant_method": "auto-round", "bits": 4,
+                            "group_size": 16, "data_type": "nv_fp",
+                            "act_bits": 8},
+    "auto-round-fp8": {"quant_method": "auto-round", "bits": 8,
+                       "group_size": -1, "data_type": "fp"},
     "modelopt-awq": {"quant_method": "modelopt", "quant_algo": "W4A16_AWQ"},
     "modelopt-w4a8": {"quant_method": "modelopt", "quant_algo": "w4a8_awq"},
     "quark-fp8": quark(FP8, layer_type_quant_config={}),
     "quark-by-type": quark(FP8, layer_type_quant_config={
         "<class 'torch.nn.modules.linear.Linear'>": {"weight": FP8}}),
+    "quark-by-another-type": quark(FP8, layer_type_quant_config={
+        "<class 'torch.nn.modules.sparse.Embedding'>": {"weight": FP8}}),
     "quark-int4": quark({"dtype": "uint4", "qscheme": "per_group",
                          "group_size": 128}),
     "awq-gemv": {"quant_method": "awq", "bits": 4, "group_size": 128,
@@ -83,7 +92,7 @@ CASES = {
     "gptq-marlin-format": {"quant_method": "gptq", "bits": 4,
                            "group_size": 128, "checkpoint_format": "marlin"},
     "gptq-3-bit": {"quant_method": "gptq", "bits": 3, "group_size": 128},
-    # The first match of several counts, and objects have no order (C7).
+    # Of several that match the first counts (C7).
     "gptq-dynamic": {"quant_method": "gptq", "bits": 4, "group_size": 128,
                      "dynamic": {"+:.*down_proj": {"bits": 8},
                                  "-:.*o_proj": {}}},

@@ -57,6 +57,13 @@ CASES = {
 }
 
 
+# Weights only, by the CPU's own numbers (B4).
+CASES |= {
+    "auto_round_mxfp4": (
+        ["--arch", "llama", "--format", "auto-round-mxfp4", *RAGGED], []),
+    "auto_round_nvfp4": (
+        ["--arch", "qwen3", "--format", "auto-round-nvfp4", *SMALL], []),
+}
 # By the numbers of a target with FP4 products activations are rounded too, and
 # the shards of a fused matrix share the scale above their groups (B4, N7, W9).
 CASES |= {
@@ -65,6 +72,8 @@ CASES |= {
     for name, arguments in {
         "nvfp4": ["--arch", "qwen2", "--format", "nvfp4", *RAGGED],
         "nvfp4_ct": ["--arch", "qwen3", "--format", "nvfp4-ct-w4a4", *SMALL],
+        "auto_round_nvfp4": [
+            "--arch", "llama", "--format", "auto-round-nvfp4", *SMALL],
         "mxfp4_quark_w4a4": [
             "--arch", "llama", "--format", "mxfp4-quark-w4a4", *RAGGED],
     }.items()

@@ -575,6 +575,110 @@ TEST(Gptq, DynamicRulesByModule) {
   EXPECT_FALSE(declareKind(config, "lm_head", "", ModuleKind::LmHead)->scheme);
 }
 
+// C11: products of two operands in FP4 read whole bulk copies of K; weights
+// only have no such bound.
+TEST(Nvfp4, RowsOfProductsC11) {
+  QuantConfig config = readGood(
+      R"({"quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16})");
+  ResolvedModule method;
+  method.quantized = true;
+  method.method = config.method;
+  method.weight = config.scheme->weight;
+  method.activation = config.scheme->activation;
+  method.format = config.scheme->format;
+  method.input = config.scheme->input;
+  auto contract = [&](const char *target, int64_t k, bool quantize = true) {
+    ContractQuery query;
+    query.k = k;
+    query.quantizeActivation = quantize;
+    return contractFor(method, *parseTarget(target, "--target"), query, "a.b");
+  };
+  EXPECT_TRUE(contract("sm_100f", 160)->activation);
+  EXPECT_EQ(
+      text(contract("sm_100f", 144)),
+      "error: a.b: K is 144; products of two operands in FP4 read rows of "
+      "a multiple of 32 elements; --activation-quant off runs its weights "
+      "[C11]");
+  EXPECT_FALSE(contract("sm_100f", 144, false)->activation);
+  EXPECT_FALSE(contract("sm_90a", 144)->activation);
+}
+
+// MX and NVFP4 of auto-round are those of compressed-tensors by another config
+// (N7); activations only where act_bits says so.
+TEST(AutoRound, FloatsN7) {
+  QuantConfig weights = readGood(R"({"quant_method": "auto-round", "bits": 4,
+    "group_size": 32, "data_type": "mx_fp"})");
+  EXPECT_EQ(weights.scheme->activation, Activation::None);
+  EXPECT_EQ(weights.scheme->format.scale, ScaleFormat::Exponents);
+  EXPECT_EQ(expectTensors("auto-round", *weights.scheme, 64, 64)
+                .front()
+                .names.front(),
+            "weight_packed");
+  QuantConfig both = readGood(R"({"quant_method": "auto-round", "bits": 8,
+    "group_size": 32, "data_type": "mx_fp", "act_bits": 8,
+    "act_data_type": "mx_fp_rceil", "act_dynamic": true})");
+  EXPECT_EQ(both.scheme->activation, Activation::Dynamic);
+  EXPECT_EQ(both.scheme->format.code, CodeType::E4M3);
+  QuantConfig nv = readGood(R"({"quant_method": "auto-round", "bits": 4,
+    "group_size": 16, "data_type": "nv_fp", "act_bits": 4})");
+  EXPECT_TRUE(nv.scheme->input.belowStored);
+  EXPECT_EQ(nv.scheme->format.global, GlobalScale::Divides);
+  auto refused = [](const char *more) {
+    return text(read((R"({"quant_method": "auto-round", "bits": 4,
+      "group_size": 16, "data_type": "nv_fp", )" +
+                      std::string(more) + "}")
+                         .c_str()));
+  };
+  EXPECT_NE(refused(R"("sym": false)").find("has no zero points"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("act_bits": 4, "act_dynamic": false)").find("computed"),
+            std::string::npos);
+  EXPECT_NE(refused(R"("act_bits": 4, "act_data_type": "int")").find("[C2]"),
+            std::string::npos);
+}
+
+// C7: the first rule of the file that matches counts, and those behind it have
+// matched too. Parsing keeps the order, which objects of the tree do not have.
+TEST(Gptq, FirstDynamicRuleCountsC7) {
+  auto parse = [](const char *rules) {
+    std::string text =
+        R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": )";
+    Result<nlohmann::json> json = parseJson(text + rules + "}", "config.json");
+    EXPECT_TRUE(json);
+    return json->dump();
+  };
+  auto declare = [](const std::string &json, const char *path) {
+    QuantConfig config = readGood(json.c_str());
+    Declaration result = *declareKind(config, path, "", ModuleKind::Linear);
+    for (NameList *list : config.getLists())
+      EXPECT_TRUE(list->allUsed()) << path;
+    return result;
+  };
+  const char *path = "model.layers.0.self_attn.o_proj";
+  std::string skipFirst = parse(R"({"-:.*o_proj": {}, "+:.*": {"bits": 8}})");
+  EXPECT_FALSE(declare(skipFirst, path).scheme);
+  EXPECT_TRUE(declare(skipFirst, path).declared.starts_with("ignored: "));
+  std::string skipLast = parse(R"({"+:.*": {"bits": 8}, "-:.*o_proj": {}})");
+  EXPECT_EQ(declare(skipLast, path).scheme->format.code, CodeType::Int8);
+  std::string zFirst = parse(
+      R"({"z?model.*": {"group_size": 64}, ".*o_proj": {"group_size": 32}})");
+  EXPECT_EQ(declare(zFirst, path).scheme->weight, Granularity::group(64));
+  std::string zLast = parse(
+      R"({".*o_proj": {"group_size": 32}, "z?model.*": {"group_size": 64}})");
+  EXPECT_EQ(declare(zLast, path).scheme->weight, Granularity::group(32));
+}
+
+// Without it, as in IR by hand, contradictions are refused.
+TEST(Gptq, DynamicRulesWithoutOrderC7) {
+  QuantConfig config = readGood(R"({"quant_method": "gptq", "bits": 4,
+    "dynamic": {"+:.*": {"bits": 8}, "-:.*o_proj": {}}})");
+  EXPECT_TRUE(declareKind(config, "a.q_proj", "", ModuleKind::Linear));
+  Result<Declaration> both =
+      declareKind(config, "a.o_proj", "", ModuleKind::Linear);
+  ASSERT_FALSE(both);
+  EXPECT_NE(text(both).find("which say different things"), std::string::npos);
+}
+
 TEST(Gptq, RepackedOnlyWhereNobodyNamedOneC10) {
   EXPECT_EQ(readGood(kGptq, "", "sm_90a").method, "gptq_marlin");
   EXPECT_EQ(readGood(kGptq, "gptq", "sm_90a").method, "gptq");
@@ -611,8 +715,8 @@ TEST(AutoRound, PackingAndOverrides) {
   EXPECT_FALSE(
       declareKind(bounded, "visual.up_proj", "", ModuleKind::Linear)->scheme);
   EXPECT_NE(text(read(R"({"quant_method": "auto-round", "bits": 4,
-                          "data_type": "mx_fp"})"))
-                .find("is 'mx_fp', a layout that is not read"),
+                          "data_type": "fp"})"))
+                .find("is 'fp', a layout that is not read"),
             std::string::npos);
   EXPECT_NE(text(read(R"({"quant_method": "auto-round", "bits": 4,
                           "packing_format": "auto_round:llm_compressor"})"))

@@ -64,6 +64,12 @@ Status parseJsonEvents(std::string_view text, Handler &handler) {
 /// An error if a document of so many bytes is not read.
 Status checkJsonSize(int64_t bytes, const std::string &subject);
 
+/// Objects of this name are rules of which the first that matches counts
+/// (gptq). nlohmann::json sorts keys, so their order is kept in an array beside
+/// the object, under its name and `_order`.
+inline constexpr std::string_view kOrderedRules = "dynamic";
+inline constexpr std::string_view kRuleOrder = "dynamic_order";
+
 /// Builds a tree, with the bounds of parseJson.
 /// \tparam Json  nlohmann::json or nlohmann::ordered_json. The latter is for
 /// those who print what they read: an integer beyond 64 bits is an error, where
@@ -91,6 +97,11 @@ public:
   bool key(std::string &name) {
     if (!count())
       return false;
+    if constexpr (!kIsOrdered) {
+      if (!rules.empty() && rules.back().depth == open.size())
+        rules.back().names.push_back(name);
+      isRules = name == kOrderedRules;
+    }
     slot = insert(name);
     return slot ||
            fail("has the key " + quoteName(name) + " twice in one object");
@@ -150,22 +161,40 @@ private:
                   " levels");
     if (!count())
       return false;
+    const bool keepsOrder = isRules && value.is_object() && !open.empty() &&
+                            open.back()->is_object();
+    isRules = false;
     open.push_back(place(std::move(value)));
     if constexpr (kIsOrdered)
       keys.emplace_back();
+    else if (keepsOrder)
+      rules.push_back({open.size(), Json::array()});
     return true;
   }
 
   bool leave() {
-    open.pop_back();
-    if constexpr (kIsOrdered)
+    if constexpr (kIsOrdered) {
       keys.pop_back();
+    } else if (!rules.empty() && rules.back().depth == open.size()) {
+      // What the file itself calls so stays.
+      Json &parent = *open[open.size() - 2];
+      parent.template get_ptr<typename Json::object_t *>()->try_emplace(
+          std::string(kRuleOrder), std::move(rules.back().names));
+      rules.pop_back();
+    }
+    open.pop_back();
     return true;
   }
 
   std::vector<Json *> open; ///< from the root to the innermost open value
   std::vector<std::set<std::string>> keys; ///< of each, if ordered
   Json *slot = nullptr;                    ///< the value of the last key
+  struct Rules {
+    size_t depth; ///< of the open object, in `open`
+    Json names;
+  };
+  std::vector<Rules> rules; ///< the open ones of kOrderedRules
+  bool isRules = false;     ///< the last key is that
   int64_t values = 0;
 };
 

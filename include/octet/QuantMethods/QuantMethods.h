@@ -102,6 +102,7 @@ struct SchemeGroup {
   bool allLinears = false; ///< the class name `Linear` is among the targets
   NameList paths;          ///< module paths
   NameList patterns;       ///< `re:` patterns
+  bool skips = false;      ///< what matches is not quantised (`-:` of gptq)
 };
 
 /// A quantisation config as one method of the registry reads it.
@@ -120,6 +121,9 @@ struct QuantConfig {
   /// The config quantises lm_head (P16).
   bool lmHead = false;
   bool ue8m0 = false; ///< scale_fmt: ue8m0 (P3)
+  /// `groups` stand in the order of the file, of which the first that matches
+  /// counts (gptq). Otherwise two that say different things are refused.
+  bool ordered = false;
   /// What declares an FP8 KV cache (`kv_cache_scheme is 'static'`), or empty.
   std::string kvCache;
   /// Fields that could change results and are not understood (C15), and
@@ -295,6 +299,10 @@ std::string nameFormat(const ResolvedModule &module);
 /// "dynamic-token-group-128".
 std::string nameActivation(const Contract &contract);
 
+/// K of a weight, or of one rank's part of it, is a multiple of this where both
+/// operands of a product are in FP4: bulk copies of two codes a byte (C11).
+inline constexpr int64_t kFp4Columns = 32;
+
 /// Which contract a method has on a target (B1-B4).
 struct ContractQuery {
   bool fused = false;             ///< a module of more than one shard (B3)
@@ -305,6 +313,8 @@ struct ContractQuery {
   /// `--scale-format keep`: no contract that asks for other scales than the
   /// stored ones (W11).
   bool keepScales = false;
+  /// K of the weight that a kernel reads; 0: not known.
+  int64_t k = 0;
   /// Whose kernels read the operands. The CPU's read rows, whichever target's
   /// numbers they follow.
   Target kernels = {};
