@@ -6,7 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Escape.h"
+#include "runtime/api/Handles.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include <fmt/format.h>
@@ -51,6 +53,18 @@ static std::string describeWords(const json &list) {
                        : escapeName(fmt::format("{}", fmt::join(words, ", ")));
 }
 
+/// A checkpoint that is named has to be the one that was compiled, by its
+/// headers; the folder of the program itself may be gone.
+static Status checkWeights(const CommonOptions &common) {
+  if (common.weights.empty() || common.weights == OCTET_RANDOM_WEIGHTS)
+    return Status::success();
+  OCTET_TRY_ASSIGN(std::shared_ptr<const Program> program,
+                   common.file->program());
+  OCTET_TRY_ASSIGN(Checkpoint checkpoint,
+                   openCheckpoint(common.weights, {.needConfig = false}));
+  return checkTensorTable(program->info, checkpoint.tensors, common.weights);
+}
+
 /// "31 images of 2100000 bytes for sm_90a, without PTX for newer devices".
 static std::string describeImages(const json &info) {
   auto images = info.find("images");
@@ -68,6 +82,7 @@ static std::string describeImages(const json &info) {
 }
 
 Status rt::infoVerb(const CommonOptions &common, bool asJson) {
+  OCTET_TRY(checkWeights(common));
   OCTET_TRY_ASSIGN(json object, programInfo(common));
   if (asJson)
     return print(dumpJson(object) + "\n");

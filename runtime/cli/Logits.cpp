@@ -25,6 +25,7 @@
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -344,6 +345,32 @@ static Status writeOutput(const std::string &path,
   return writeSafetensors(path, tensors);
 }
 
+/// Logits that are no number are written as they are, and told: whoever
+/// compares or samples them would find every one equal to nothing.
+static void warnOfNan(std::span<const Prompt> prompts, int64_t vocab) {
+  std::string first;
+  int64_t count = 0;
+  for (const Prompt &p : prompts)
+    for (auto [values, name] : {std::pair(&p.logits, ".logits"),
+                                {&p.decodeLogits, ".decode_logits"}}) {
+      auto isNan = [](float value) { return std::isnan(value); };
+      auto at = std::ranges::find_if(*values, isNan);
+      count += std::count_if(at, values->end(), isNan);
+      const int64_t index = at - values->begin();
+      if (at != values->end() && first.empty())
+        first =
+            fmt::format("{} is NaN at row {}, token {}",
+                        quoteName(p.name + name), index / vocab, index % vocab);
+    }
+  if (count > 0)
+    std::fputs(fmt::format("warning: logits: {}{}\n", first,
+                           count == 1
+                               ? "; no other logit is"
+                               : fmt::format("; so are {} more", count - 1))
+                   .c_str(),
+               stderr);
+}
+
 Status rt::logitsVerb(const CommonOptions &common,
                       const LogitsOptions &options) {
   OCTET_TRY(checkOutput(common, options.output, {options.idsFile}));
@@ -371,5 +398,6 @@ Status rt::logitsVerb(const CommonOptions &common,
       prompt.sequence.reset();
   }
   OCTET_TRY(checkTraced(collector.unseen(), words.size()));
+  warnOfNan(prompts, session.limits.vocab);
   return writeOutput(options.output, prompts, session.limits.vocab);
 }
