@@ -45,6 +45,11 @@ struct Sm90Variant {
 std::vector<Sm90Variant> chooseSm90Tiles(const GemmProblem &problem,
                                          bool splitsK);
 
+/// The tiles that may be the fastest for `m` rows, the model's best first, at
+/// most `most`: what is measured to make a table.
+std::vector<Sm90Tiles> listSm90Candidates(const GemmProblem &problem, int64_t m,
+                                          size_t most);
+
 /// Why the templates do not make a problem, or "".
 std::string rejectSm90(const GemmProblem &problem);
 /// Why they do not make it of these tiles, or "".

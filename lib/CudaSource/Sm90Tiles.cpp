@@ -124,12 +124,6 @@ static std::vector<Sm90Variant> findMeasured(const GemmProblem &p) {
 
 namespace {
 
-/// Of an H200, as tables/sm_90a.json was measured: bytes and products a
-/// microsecond.
-constexpr double kMemory = 4.2e6, kL2 = 9e6, kL2OfSm = 1.05e5;
-constexpr double kProducts = 3.7e6; ///< multiply-adds of E4M3 a multiprocessor
-constexpr double kLaunch = 2.5;
-
 /// Clusters of a size that run at once on 132 multiprocessors, whose groups
 /// are not all multiples of it.
 int64_t countClusters(int64_t size, int64_t multiprocessors) {
@@ -137,49 +131,68 @@ int64_t countClusters(int64_t size, int64_t multiprocessors) {
   return std::max<int64_t>(1, kOf132[size] * multiprocessors / 132);
 }
 
+/// Microseconds of a product. The constants are fitted to 430 products of an
+/// H200 (16 % off on average; what it takes for the best is 5 % slower than the
+/// best).
 struct Model {
   const GemmProblem &p;
-  int64_t bytes = elementBytes(p.xType), stepK = 128 / bytes;
-  int64_t steps = divideUp(p.k, stepK);
+  int64_t bytes = elementBytes(p.xType), steps = divideUp(p.k, 128 / bytes);
 
-  double weights() const { return double(p.n) * p.k * bytes / kMemory; }
-
-  double swapped(const Sm90Tiles &t, int64_t m) const {
-    int64_t size = t.splits * t.share;
-    int64_t clusters = divideUp(p.n, int64_t(t.n) * t.share) * divideUp(m, t.m);
-    double cta =
-        double(divideUp(steps, t.splits)) * (t.n * 128 + t.m * 128.0 / t.share);
-    double active = double(countClusters(size, p.multiprocessors));
-    double waves = double(clusters) / active;
-    waves = t.perSm > 1 ? std::max(1.0, waves) : std::ceil(waves);
-    double time = std::max({weights(), double(clusters * size) * cta / kL2,
-                            waves * cta / kL2OfSm});
-    if (t.splits > 1)
-      time += 0.3 + double(t.m) * t.n * 4 / 7e4;
-    return time + kLaunch;
-  }
-
-  double tiled(const Sm90Tiles &t, int64_t m) const {
-    int64_t clusters = divideUp(m, int64_t(t.m) * t.clusterM) *
-                       divideUp(p.n, int64_t(t.n) * t.clusterN);
-    int64_t size = t.clusterM * t.clusterN;
-    int64_t active = countClusters(size, p.multiprocessors);
-    int64_t waves = divideUp(clusters, active);
-    double step = 128.0 * (double(t.m) / t.clusterN + double(t.n) / t.clusterM);
-    // Narrow tiles read shared memory more often for each product, and leave
-    // less time to hide promotion in.
-    double products = double(t.m) * t.n * 128 / bytes / 1.0;
-    double rate = kProducts / bytes * (t.n >= 128 ? 0.78 : 0.70) *
-                  (t.m >= 256   ? 1.0
-                   : t.m >= 128 ? 0.95
-                                : 0.7);
-    double tile = double(steps) * std::max(products / rate, step / kL2OfSm) +
-                  double(t.m) * t.n / 4e4 + 0.3;
-    return std::max(weights(), double(waves) * tile) + kLaunch;
-  }
+  static constexpr double kLaunch = 2.36;
+  static constexpr double kMemory = 3.84e6, kL2 = 9.75e6; ///< bytes a us
+  static constexpr double kL2OfSm = 7.04e4;
+  static constexpr double kClock = 1700; ///< cycles a us
+  /// Of tensor cores, of what products of 64 rows by a column take.
+  static constexpr double kShareOfPeak = 0.715;
+  /// Cycles between products of a warpgroup, with one and two buffers, and of
+  /// promotion a column.
+  static constexpr double kLatency = 245, kOverlapped = 139, kPromotion = 1.68;
+  static constexpr double kStore = 6.2e-5, kSend = 4e-4; ///< us an element
 
   double time(const Sm90Tiles &t, int64_t m) const {
-    return t.isSwapped ? swapped(t, m) : tiled(t, m);
+    int64_t size = t.isSwapped ? t.splits * t.share : t.clusterM * t.clusterN;
+    int64_t warpgroups = t.isSwapped ? t.n / 64 : t.warpgroups;
+    int64_t columns = t.isSwapped ? t.m : t.n;
+    int64_t passes = t.isSwapped ? 1 : t.m / (64 * t.warpgroups);
+    int64_t shareX = t.isSwapped ? t.share : t.clusterN;
+    int64_t shareW = t.isSwapped ? 1 : t.clusterM;
+    int64_t clusters =
+        divideUp(p.n, int64_t(t.n) * shareX) * divideUp(m, t.m * shareW);
+    double parts = double(divideUp(steps, t.splits));
+    double load =
+        128.0 * (double(t.m) / double(shareX) + double(t.n) / double(shareW));
+
+    // A step of K: of one warpgroup, of all, of memory.
+    bool promotes = bytes == 1, overlaps = t.buffers == 2 || !promotes;
+    double product = 2.0 * double(columns);
+    double other = (overlaps ? kOverlapped : kLatency) +
+                   (promotes ? kPromotion * double(columns) : 0);
+    double chain = double(passes) *
+                   (overlaps ? std::max(product, other) : product + other) /
+                   kClock;
+    double step =
+        std::max(double(warpgroups * passes) * product / kShareOfPeak / kClock,
+                 load / kL2OfSm);
+
+    double waves =
+        double(clusters) / double(countClusters(size, p.multiprocessors));
+    double body;
+    if (t.perSm > 1)
+      body = parts * (waves <= 2 ? std::max(chain, std::max(1.0, waves) * step)
+                                 : std::max(chain * waves / 2, waves * step));
+    else
+      body = std::ceil(waves) *
+             (parts * std::max(chain, step) + kStore * t.m * t.n);
+    // Long runs are bound by power: bytes that are moved for a product cost
+    // clock (sustained: 1064 TFLOP/s with 256x128 tiles that share x, 939 with
+    // 128x128, N 4096, K 7168).
+    if (waves >= 3)
+      body *= 1 + 15 * std::max(0.0, load / (128.0 * t.m * t.n) - 0.0078);
+    double memory =
+        std::max(double(p.n) * double(p.k) * double(bytes) / kMemory,
+                 double(clusters * size) * parts * load / kL2);
+    return kLaunch + (t.splits > 1 ? kSend * t.m * t.n : 0) +
+           std::max(memory, body);
   }
 };
 
@@ -197,55 +210,72 @@ static bool fitStages(const GemmProblem &p, Sm90Tiles &tiles, int64_t most,
 static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
   constexpr int64_t kShared = 227 * 1024, kHalf = 113 * 1024;
   int64_t steps = divideUp(p.k, 128 / elementBytes(p.xType));
+  const bool promotes = p.xType == OCTET_E4M3;
   std::vector<Sm90Tiles> list;
   auto add = [&](const Sm90Tiles &tiles) {
     if (rejectSm90Tiles(p, tiles).empty())
       list.push_back(tiles);
   };
-  for (int m : {8, 16, 32, 64, 128})
-    for (int n : {64, 128, 192, 256})
-      for (int splits : {1, 2, 3, 4}) {
-        // Sums of a warpgroup's 64 rows, twice where they are promoted.
-        if (m * (n / 64) > 256 ||
-            (splits > 1 && (!splitsK || steps < 3 * splits)))
-          continue;
-        Sm90Tiles t;
-        t.isSwapped = true;
-        t.m = m;
-        t.n = n;
-        t.splits = splits;
-        int64_t part = divideUp(steps, splits);
-        t.perSm = m * (n / 64) <= 64 ? 2 : 1;
-        if (t.perSm == 2 && fitStages(p, t, kHalf, part))
-          add(t);
-        t.perSm = 1;
-        t.buffers = m == 64 && n == 64 && p.xType == OCTET_E4M3 ? 2 : 1;
-        if (fitStages(p, t, kShared, part))
-          add(t);
-      }
-  auto tile = [&](int m, int n, int warpgroups, int clusterM, int clusterN,
-                  int buffers) {
+  auto swap = [&](int m, int n, int splits, int buffers) {
+    // Registers: sums, scales of columns, the rest; and those there are, of a
+    // CTA alone and of two.
+    int needed = m / 2 * (1 + (promotes ? buffers : 0)) + m / 4 + 40;
+    static constexpr int kAlone[] = {250, 225, 155, 115};
+    if (needed > kAlone[n / 64 - 1])
+      return;
+    Sm90Tiles t;
+    t.isSwapped = true;
+    t.m = m;
+    t.n = n;
+    t.splits = splits;
+    t.buffers = buffers;
+    int64_t part = divideUp(steps, splits);
+    t.perSm = 2;
+    if (needed <= 65536 / ((n * 2 + 128) * 2) / 8 * 8 &&
+        fitStages(p, t, kHalf, part))
+      add(t);
+    t.perSm = 1;
+    if (fitStages(p, t, kShared, part))
+      add(t);
+  };
+  for (int m : {8, 16, 32, 64})
+    for (int n : {64, 128, 192})
+      for (int splits = 1; splits <= (splitsK ? 4 : 1); ++splits)
+        if (splits == 1 || steps >= 3 * splits) {
+          swap(m, n, splits, 1);
+          if (m == 64 && promotes)
+            swap(m, n, splits, 2);
+        }
+  auto tile = [&](int m, int n, int warpgroups, int clusterN, int buffers) {
     Sm90Tiles t;
     t.m = m;
     t.n = n;
     t.warpgroups = warpgroups;
-    t.clusterM = clusterM;
     t.clusterN = clusterN;
-    t.buffers = p.xType == OCTET_E4M3 ? buffers : 1;
-    t.group = 8;
+    t.buffers = promotes ? buffers : 1;
     if (fitStages(p, t, kShared, std::max<int64_t>(4, steps)))
       add(t);
   };
-  for (int n : {32, 48, 64, 96, 112, 128})
-    tile(64, n, 1, 1, 1, 2);
-  for (int n : {64, 96, 112, 128})
-    tile(128, n, 2, 1, 1, 2);
-  tile(128, 160, 2, 1, 1, 1);
-  tile(128, 192, 2, 1, 1, 1);
-  for (int n : {96, 112, 128}) {
-    tile(256, n, 2, 1, 1, 1);
-    tile(256, n, 2, 1, 2, 1);
-  }
+  for (int n : {16, 32, 48, 64, 80, 96, 112, 128})
+    tile(64, n, 1, 1, 2);
+  for (int n : {32, 48, 64, 80, 96, 112, 128})
+    tile(128, n, 2, 1, 2);
+  for (int n : {160, 192})
+    tile(128, n, 2, 1, 1);
+  for (int n : {96, 112, 128})
+    tile(256, n, 2, 2, 1);
+  return list;
+}
+
+std::vector<Sm90Tiles> octet::cuda::listSm90Candidates(const GemmProblem &p,
+                                                       int64_t m, size_t most) {
+  const Model model{p};
+  std::vector<Sm90Tiles> list = listTiles(p, /*splitsK=*/true);
+  std::stable_sort(list.begin(), list.end(),
+                   [&](const Sm90Tiles &a, const Sm90Tiles &b) {
+                     return model.time(a, m) < model.time(b, m);
+                   });
+  list.resize(std::min(list.size(), most));
   return list;
 }
 
@@ -256,13 +286,19 @@ std::vector<Sm90Variant> octet::cuda::chooseSm90Tiles(const GemmProblem &p,
   auto best = [&](int64_t m, const Sm90Tiles *before) {
     const Sm90Tiles *found = nullptr;
     double least = std::numeric_limits<double>::infinity();
-    for (const Sm90Tiles &tiles : list)
+    for (const Sm90Tiles &tiles : list) {
+      // W would be read again for each 64 rows (slower at 128 rows for every
+      // shape of the table).
+      if (tiles.isSwapped && m > 64)
+        continue;
       if (double time = model.time(tiles, m); time < least) {
         least = time;
         found = &tiles;
       }
+    }
     // One kernel fewer is worth a little time.
-    if (before && model.time(*before, m) <= 1.03 * least)
+    if (before && !(before->isSwapped && m > 64) &&
+        model.time(*before, m) <= 1.03 * least)
       return before;
     return found;
   };
@@ -275,17 +311,18 @@ std::vector<Sm90Variant> octet::cuda::chooseSm90Tiles(const GemmProblem &p,
     else
       variants.push_back({maxM, tiles});
   };
-  const Sm90Tiles *before = nullptr;
-  if (measured.empty())
-    for (int64_t maxM : {8, 16, 32, 64, 128, 256, 512, 2048, -1}) {
-      before = best(maxM < 0 ? kMany : maxM, before);
-      add(maxM, *before);
-    }
   for (const Sm90Variant &variant : measured) {
     bool isLegal = rejectSm90Tiles(p, variant.tiles).empty() &&
                    (splitsK || variant.tiles.splits == 1);
     int64_t m = variant.maxM < 0 ? kMany : variant.maxM;
     add(variant.maxM, isLegal ? variant.tiles : *best(m, nullptr));
   }
+  const Sm90Tiles *before = nullptr;
+  for (int64_t maxM : {8, 16, 32, 64, 128, 256, 512, 2048, -1})
+    if (measured.empty() || (measured.back().maxM >= 0 &&
+                             (maxM < 0 || maxM > measured.back().maxM))) {
+      before = best(maxM < 0 ? kMany : maxM, before);
+      add(maxM, *before);
+    }
   return variants;
 }

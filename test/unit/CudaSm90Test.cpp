@@ -133,6 +133,29 @@ TEST(CudaSm90, SumsAreNotSplitWhereRowsDoNotDependOnOthers) {
       EXPECT_EQ(variant.tiles.splits, 1);
 }
 
+/// Shapes of the table keep what was measured, and go on beyond it.
+TEST(CudaSm90, TilesAreThoseMeasured) {
+  std::vector<Sm90Variant> variants =
+      chooseSm90Tiles(blockProblem({4096}), true);
+  ASSERT_GT(variants.size(), 5u);
+  EXPECT_EQ(variants[0].maxM, 8);
+  EXPECT_EQ(variants[0].tiles.name(128), "swap_m8n64k128s12_split2_sm2");
+  EXPECT_EQ(variants[4].maxM, 128);
+  EXPECT_EQ(variants[4].tiles.name(128), "m64n64k128s13_w1_b2");
+  EXPECT_EQ(variants.back().tiles.name(128), "m256n128k128s4_c1x2");
+}
+
+TEST(CudaSm90, CandidatesAreDifferentAndLegal) {
+  GemmProblem p = blockProblem();
+  std::vector<Sm90Tiles> list = listSm90Candidates(p, 64, 12);
+  ASSERT_EQ(list.size(), 12u);
+  std::set<std::string> names;
+  for (const Sm90Tiles &tiles : list) {
+    EXPECT_TRUE(names.insert(tiles.name(128)).second) << tiles.name(128);
+    EXPECT_EQ(rejectSm90Tiles(p, tiles), "");
+  }
+}
+
 TEST(CudaSm90, ScalesOfBlocksAreReadByMap) {
   const KernelInstance kernel = make(blockProblem()).variants[0].kernels[0];
   ASSERT_EQ(kernel.params.size(), 6u);
