@@ -73,7 +73,7 @@ inline constexpr int kMapFloat16 = 6;
 inline constexpr int kMapFloat32 = 7;
 inline constexpr int kMapBfloat16 = 9;
 // CUtensorMapL2promotion
-inline constexpr int kPromote128 = 2;
+inline constexpr int kPromote256 = 3;
 
 // CUlaunchAttributeID
 inline constexpr int kClusterDimension = 4;

@@ -158,7 +158,7 @@ Status LaunchParams::build(const Driver &driver, const octet_kernel &kernel,
       OCTET_TRY(OCTET_CUDA(
           driver, module, cuTensorMapEncodeTiled, &maps.back(), shape.dataType,
           2, const_cast<void *>(args[param.arg]), dims, strides, box, steps,
-          /*interleave=*/0, shape.swizzle, kPromote128, /*oobFill=*/0));
+          /*interleave=*/0, shape.swizzle, kPromote256, /*oobFill=*/0));
       pointers.push_back(&maps.back());
       break;
     }
