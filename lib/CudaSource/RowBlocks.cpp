@@ -26,16 +26,21 @@ int64_t RowBody::widthOf(Value value) { return RowPlan::widthOf(value); }
 
 int64_t RowBody::chunksOf(int64_t width) { return cdiv(width, kChunk); }
 
-int64_t RowBody::turnsOf(int64_t width) {
-  constexpr int64_t kOneTurn = 256, kMaxThreads = 1024;
-  int64_t chunks = chunksOf(width);
-  if (chunks <= kOneTurn)
-    return 1;
-  return std::max<int64_t>(2, cdiv(chunks, kMaxThreads));
+int64_t RowShape::turnsOf(int64_t width) const {
+  int64_t chunks = RowBody::chunksOf(width);
+  return isSpread ? std::min(turns, cdiv(chunks, kWarp))
+                  : cdiv(chunks, maxThreads);
 }
 
-int64_t RowBody::threadsOf(int64_t width) {
-  return llvm::alignTo(cdiv(chunksOf(width), turnsOf(width)), kWarp);
+int64_t RowShape::threadsOf(int64_t width) const {
+  return llvm::alignTo(cdiv(RowBody::chunksOf(width), turnsOf(width)), kWarp);
+}
+
+int64_t RowShape::countUnits() const {
+  int64_t units = 0;
+  for (int64_t width : strandWidths)
+    units += threadsOf(width);
+  return units;
 }
 
 //===----------------------------------------------------------------------===//
@@ -44,34 +49,36 @@ int64_t RowBody::threadsOf(int64_t width) {
 
 /// Index into registers of all turns.
 std::string RowBody::turn(int64_t width) {
-  return !shape.isSpread && turnsOf(width) > 1 ? "[i]" : "";
+  return shape.turnsOf(width) > 1 ? "[i]" : "";
+}
+
+/// Of such registers.
+std::string RowBody::arrayOf(int64_t width) {
+  int64_t turns = shape.turnsOf(width);
+  return turns > 1 ? formatv("[{0}]", turns).str() : "";
 }
 
 std::string RowBody::chunkName(int64_t width) {
-  return shape.isSpread || turnsOf(width) > 1 ? "chunk" : "thread";
+  return shape.isSpread || shape.turnsOf(width) > 1 ? "chunk" : "thread";
 }
 
 /// Which threads have a chunk; empty: all.
 std::string RowBody::guardOf(int64_t width) {
-  int64_t chunks = chunksOf(width);
+  int64_t chunks = chunksOf(width), turns = shape.turnsOf(width);
+  int64_t threads = shape.threadsOf(width);
+  // Threads beyond those that are this width's.
+  bool hasOthers = threads < shape.threads;
   if (shape.isSpread) {
-    bool isLast = current + 1 == int(shape.strandWidths.size());
-    int64_t units = 0;
-    for (int64_t each : shape.strandWidths)
-      units += llvm::alignTo(chunksOf(each), kWarp);
-    bool hasTail =
-        chunks % kWarp != 0 ||
-        (isLast && units % shape.threads != 0 && shape.threads % units != 0);
-    return hasTail ? formatv("chunk < {0}", chunks).str() : "";
+    int64_t units = shape.countUnits();
+    hasOthers = current + 1 == int(shape.strandWidths.size()) &&
+                units % shape.threads != 0 && shape.threads % units != 0;
   }
-  int64_t threads = threadsOf(width), turns = turnsOf(width);
-  if (turns == 1)
-    return chunks < shape.threads ? formatv("thread < {0}", chunks).str() : "";
   std::string guard;
-  if (threads < shape.threads)
-    guard = formatv("thread < {0}", threads);
-  if (chunks < threads * turns)
-    guard += formatv("{0}chunk < {1}", guard.empty() ? "" : " && ", chunks);
+  if (hasOthers && turns > 1)
+    guard = formatv("{0} < {1}", shape.isSpread ? "start" : "thread", threads);
+  if (chunks < threads * turns || (hasOthers && turns == 1))
+    guard += formatv("{0}{1} < {2}", guard.empty() ? "" : " && ",
+                     chunkName(width), chunks);
   return guard;
 }
 
@@ -79,11 +86,17 @@ std::string RowBody::guardOf(int64_t width) {
 std::string RowBody::loop(int64_t width, const std::vector<std::string> &body,
                           bool isGuarded) {
   std::string guard = isGuarded ? guardOf(width) : "", text, indent = "  ";
-  bool hasTurns = !shape.isSpread && turnsOf(width) > 1;
+  bool hasTurns = shape.turnsOf(width) > 1;
   if (hasTurns) {
-    text += formatv("#pragma unroll\n  for (int i = 0; i < {0}; ++i) {{\n"
-                    "    const int chunk = thread + i * {1};\n",
-                    turnsOf(width), threadsOf(width));
+    text += formatv("#pragma unroll\n  for (int i = 0; i < {0}; ++i) {{\n",
+                    shape.turnsOf(width));
+    bool isNamed = StringRef(guard).contains("chunk");
+    for (const std::string &each : body)
+      isNamed |= StringRef(each).contains("chunk");
+    if (isNamed)
+      text +=
+          formatv("    const int chunk = {0} + i * {1};\n",
+                  shape.isSpread ? "start" : "thread", shape.threadsOf(width));
     indent += "  ";
   }
   bool hasScope = !guard.empty() || !hasTurns;
@@ -295,9 +308,8 @@ void RowBody::preparePartner(kernel::RopeOp rope) {
   lines.push_back(exchange);
   std::vector<std::string> unguarded = std::move(lines);
   lines.clear();
-  closeBlock(formatv(
-      "{0} {1}{2};", text.isFloat() ? "Floats" : text.type, name,
-      turn(width).empty() ? "" : formatv("[{0}]", turnsOf(width)).str()));
+  closeBlock(formatv("{0} {1}{2};", text.isFloat() ? "Floats" : text.type, name,
+                     arrayOf(width)));
   strand().body += loop(width, unguarded, /*isGuarded=*/false);
   partners[rope.getResult()] = {block, name};
 }
@@ -334,47 +346,66 @@ std::string RowBody::startGroups(const std::string &reduction, Value input,
     return place;
   }
   enterStrand();
+  // Squares of BF16 and F16 numbers are exact: they may be added unrounded.
+  auto square = input.getDefiningOp<arith::MulFOp>();
+  bool isSquares = reduction == "Sum" && square && square->hasOneUse() &&
+                   square.getLhs() == square.getRhs() &&
+                   isShort(square.getLhs());
+  if (isSquares)
+    input = square.getLhs();
   prepare(input);
   bool hasTurns = !turn(width).empty();
   std::string each = result + turn(width);
-  std::string array =
-      hasTurns ? formatv("[{0}]", turnsOf(width)).str() : std::string();
+  std::string array = arrayOf(width);
   std::string slots = "c" + result;
   openBlock(width);
   std::string x = valueOf(input).text, chunk = chunkName(width);
-  std::string part = width % kChunk
-                         ? formatv("reduceSome<{0}>({1}, {2}, {3})", reduction,
-                                   x, chunk, width)
-                               .str()
+  if (width % kChunk)
+    x = formatv("keepWithin<{0}>({1}, {2}, {3})", reduction, x, chunk, width);
+  std::string part = isSquares
+                         ? formatv("sumSquares({0})", x).str()
                          : formatv("reduceChunk<{0}>({1})", reduction, x).str();
   std::string neutral = reduction + "::neutral()";
   bool isGuarded = !guardOf(width).empty();
   std::string initial;
+  // Lanes without a chunk take part with what changes nothing.
+  if (isGuarded) {
+    initial = neutral;
+    for (int64_t i = 1; i < shape.turnsOf(width); ++i)
+      initial += ", " + neutral;
+    initial = hasTurns ? " = {" + initial + "}" : " = " + initial;
+  }
+  std::string declaration = formatv("float {0}{1}{2};", result, array, initial);
   switch (exchange) {
-  case Exchange::Row:
-    if (hasTurns)
-      line(formatv("{0} = {1}::join({0}, {2});", result, reduction, part));
-    else
-      line(formatv("{0} = {1};", result, part));
-    closeBlock(formatv("float {0}{1};", result,
-                       hasTurns || isGuarded ? " = " + neutral : ""));
+  case Exchange::Row: {
     facts.isWhole = true;
-    if (shape.threads == kWarp)
+    if (shape.threads == kWarp) {
+      line(formatv("{0} = {1};", each, part));
+      closeBlock(declaration);
       statement(formatv("{0} = reduceLanes<{1}, 32>({0});", result, reduction));
-    else
-      statement(formatv("{0} = reduceRow<{1}, {2}>({0}, partials[{3}]);",
-                        result, reduction, threadsOf(width) / kWarp,
-                        facts.numSlots++));
+      break;
+    }
+    std::string parts = "p" + result;
+    line(formatv("{0}{1} = {2};", parts, turn(width), part));
+    closeBlock(formatv("float {0}{1}{2};", parts, array, initial));
+    std::string slots = formatv("partials[{0}]", facts.numSlots++);
+    int64_t count = cdiv(chunksOf(width), kWarp);
+    facts.slots = std::max(facts.slots, shape.turnsOf(width) *
+                                            shape.threadsOf(width) / kWarp);
+    std::string start = formatv("startRow<{0}>({1}{2}, {3}, {4});", reduction,
+                                parts, turn(width), chunk, slots);
+    // Whole warps are this width's, or are not.
+    if (shape.threadsOf(width) < shape.threads)
+      start = formatv("if (thread < {0}) {1}", shape.threadsOf(width), start);
+    strand().body += loop(width, {start}, /*isGuarded=*/false);
+    synchronize();
+    statement(formatv("const float {0} = finishRow<{1}, {2}>({3});", result,
+                      reduction, count, slots));
     break;
+  }
   case Exchange::Lanes:
     line(formatv("{0} = {1};", each, part));
-    // Lanes without a chunk take part with what changes nothing.
-    initial = isGuarded ? neutral : "";
-    for (int64_t i = 1; isGuarded && i < turnsOf(width) && hasTurns; ++i)
-      initial += ", " + neutral;
-    if (isGuarded)
-      initial = hasTurns ? " = {" + initial + "}" : " = " + initial;
-    closeBlock(formatv("float {0}{1}{2};", result, array, initial));
+    closeBlock(declaration);
     if (group > kChunk)
       strand().body += loop(width,
                             {formatv("{0} = reduceLanes<{1}, {2}>({0});", each,
@@ -431,24 +462,26 @@ static bool isInt8(q::QuantizeOp quantize) {
   return quantize.getType().getElementType().isInteger(8);
 }
 
+/// \param scale  one for the chunk, or for each element.
 std::string RowBody::codesOf(q::QuantizeOp quantize, const std::string &x,
-                             const std::string &scale,
-                             const std::string &amax) {
+                             const std::string &scale, bool isOne) {
   if (isInt8(quantize))
     return formatv("quantizeInt8({0}, {1})", x, scale);
-  if (amax.empty()) // a scale for each element
+  if (!isOne)
     return formatv("quantizeE4m3({0}, {1})", x, scale);
-  Builder b(quantize.getContext());
-  bool isShort = kernel::isRoundedTo(quantize.getInput(), b.getBF16Type()) ||
-                 kernel::isRoundedTo(quantize.getInput(), b.getF16Type());
-  return formatv("quantizeE4m3<{0}>({1}, {2}, {3})", isShort ? "true" : "false",
-                 x, scale, amax);
+  const char *range = "Any";
+  if (isShort(quantize.getInput()))
+    range =
+        quantize.getScale() || quantize.getBound() ? "Short" : "ShortInScale";
+  return formatv("quantizeE4m3<Range::{0}>({1}, {2})", range, x, scale);
 }
 
 std::string RowBody::scaleOf(q::QuantizeOp quantize, const std::string &amax) {
   if (isInt8(quantize))
     return formatv("dynamicScaleInt8({0})", amax);
-  std::string scale = formatv("dynamicScale({0})", amax);
+  std::string scale =
+      formatv("dynamicScale{0}({1})",
+              isShort(quantize.getInput()) ? "<true>" : "", amax);
   if (std::optional<APFloat> bound = quantize.getBound())
     scale = formatv("dynamicScale({0}, floatOf({1:x8}u))", amax,
                     uint32_t(bound->bitcastToAPInt().getZExtValue()));
@@ -464,9 +497,8 @@ void RowBody::printStatic(q::QuantizeOp quantize) {
   prepare(quantize.getInput());
   openBlock(width);
   std::string x = valueOf(quantize.getInput()).text, chunk = chunkName(width);
-  line(formatv(
-      "const uint2 codes = {0};",
-      codesOf(quantize, x, scale, formatv("reduceChunk<Amax>({0})", x))));
+  line(formatv("const uint2 codes = {0};",
+               codesOf(quantize, x, scale, /*isOne=*/true)));
   for (const Destination &place : destinations[quantize.getResult()]) {
     storeCodes(place, "codes");
     if (place.scales.empty())
@@ -504,7 +536,8 @@ void RowBody::printQuantize(q::QuantizeOp quantize) {
     std::string x = valueOf(input).text;
     std::string scales = formatv("loadGroups({0}, {1}, {2}, {3})", place,
                                  chunkName(width), group, width);
-    line(formatv("const uint2 codes = {0};", codesOf(quantize, x, scales, "")));
+    line(formatv("const uint2 codes = {0};",
+                 codesOf(quantize, x, scales, /*isOne=*/false)));
     for (const Destination &each : places)
       storeCodes(each, "codes");
     return closeBlock();
@@ -523,7 +556,8 @@ void RowBody::printQuantize(q::QuantizeOp quantize) {
     line(formatv("const float {0} = {1};", scale, scaleOf(quantize, amax)));
     index = formatv("{0} / {1}", chunk, group / kChunk);
   }
-  line(formatv("const uint2 codes = {0};", codesOf(quantize, x, scale, amax)));
+  line(formatv("const uint2 codes = {0};",
+               codesOf(quantize, x, scale, /*isOne=*/true)));
   for (const Destination &each : places) {
     storeCodes(each, "codes");
     if (each.scales.empty())

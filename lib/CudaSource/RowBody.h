@@ -26,10 +26,12 @@
 // decided, and the second run is the text.
 //
 // Two shapes:
-//   whole   threadsOf(W) threads have the chunks of a value of width W in turn,
-//           which fixes the order of sums over the row by W alone (B5)
+//   whole   a CTA, or a warp of it, has the row; threads have the chunks of
+//   each
+//           value in turns
 //   spread  nothing is exchanged beyond a warp: values that do not meet are
-//           *strands* side by side, each thread has one chunk of one strand
+//           *strands* side by side, and threads have a chunk of one strand, or
+//           several where there are many rows
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,8 +62,16 @@ struct RowShape {
   llvm::DenseSet<mlir::Value> kept;
   std::vector<int> strandOf;         ///< of each block, in order
   std::vector<int64_t> strandWidths; ///< of spread strands
+  int64_t turns = 1;                 ///< at most, of spread strands
+  int64_t maxThreads = 1024;         ///< of a whole row
   int64_t threads = kWarp;           ///< of a row; of a CTA's part when spread
   int64_t rows = 1;                  ///< of a CTA
+
+  /// A value's chunks are in so many turns of so many threads.
+  int64_t turnsOf(int64_t width) const;
+  int64_t threadsOf(int64_t width) const;
+  /// Threads of a row that is spread.
+  int64_t countUnits() const;
 };
 
 /// What the first run finds.
@@ -71,7 +81,8 @@ struct RowFacts {
   std::vector<int64_t> blockWidths;
   std::vector<std::pair<int, int>> joined; ///< blocks that share registers
   int64_t sharedFloats = 0;                ///< for each row of a CTA
-  int numSlots = 0;                        ///< reductions over warps
+  int numSlots = 0;                        ///< reductions over warps,
+  int64_t slots = 0;                       ///< and the most results of warps
 };
 
 class RowBody {
@@ -88,10 +99,6 @@ public:
 
   static int64_t widthOf(mlir::Value value);
   static int64_t chunksOf(int64_t width);
-  /// Threads that have the chunks of a whole row; a function of the width, for
-  /// it fixes the order of sums (B5).
-  static int64_t threadsOf(int64_t width);
-  static int64_t turnsOf(int64_t width);
 
 private:
   /// Text of a value, and its C++ type: "float" stands for all elements.
@@ -147,6 +154,7 @@ private:
   std::string scalarOf(mlir::Value value);
   Text define(mlir::Value value, const Text &text);
   std::string nameOf(mlir::Value value, char prefix = 'v');
+  static bool isShort(mlir::Value value);
   bool exchangesLanes(kernel::RopeOp rope);
   bool isChunked(kernel::RopeOp rope);
 
@@ -159,6 +167,7 @@ private:
                    bool isGuarded);
   std::string guardOf(int64_t width);
   std::string turn(int64_t width);
+  std::string arrayOf(int64_t width);
   std::string chunkName(int64_t width);
   void line(const std::string &text) { lines.push_back(text); }
   void statement(const std::string &text);
@@ -177,7 +186,7 @@ private:
   void printQuantize(q::QuantizeOp quantize);
   void printStatic(q::QuantizeOp quantize);
   std::string codesOf(q::QuantizeOp quantize, const std::string &x,
-                      const std::string &scale, const std::string &amax);
+                      const std::string &scale, bool isOne);
   std::string scaleOf(q::QuantizeOp quantize, const std::string &amax);
   void printYields();
 

@@ -110,9 +110,7 @@ RowBody::Text RowBody::loadOnce(const std::string &key, const std::string &type,
     auto &loads = isWeight ? strand().weightLoads : strand().rowLoads;
     // A declaration and a line, in turn.
     loads[width].push_back(formatv("{0} {1}{2}{3};", type, text.text,
-                                   turnsOf(width) > 1 && !shape.isSpread
-                                       ? formatv("[{0}]", turnsOf(width)).str()
-                                       : "",
+                                   arrayOf(width),
                                    guardOf(width).empty() ? "" : " = {}"));
     loads[width].push_back(
         formatv("{0}{1} = {2};", text.text, turn(width), call));

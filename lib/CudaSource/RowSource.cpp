@@ -22,8 +22,13 @@ using namespace octet::cuda;
 using host::RowPlan;
 using llvm::formatv;
 
-/// Threads of a CTA that has parts of rows, or several rows.
-static constexpr int64_t kSpreadThreads = 128;
+/// Threads of a CTA that has a part of a row, at most; of several rows, half.
+static constexpr int64_t kSpreadThreads = 256;
+/// Rows of at least so many threads have a variant with fewer of them, which
+/// serves steps of more than kFewThreads: about as many as are at once in a
+/// large device. Tried on an H200 (widths of 2048 to 18432, 1 to 4096 rows).
+static constexpr int64_t kManyUnits = 512, kManyTurns = 4, kManyThreads = 256;
+static constexpr int64_t kFewThreads = 1 << 18;
 /// Of a CTA on every target.
 static constexpr int64_t kMaxSharedBytes = 99 << 10;
 
@@ -109,26 +114,25 @@ static void findStrands(const RowFacts &facts, RowShape &shape) {
   }
 }
 
-static int64_t unitsOf(const RowShape &shape) {
-  int64_t units = 0;
-  for (int64_t width : shape.strandWidths)
-    units += llvm::alignTo(RowBody::chunksOf(width), kWarp);
-  return units;
-}
-
-static RowShape chooseShape(const RowFacts &facts) {
+/// \param hasManyRows  more than there are multiprocessors, by far.
+static RowShape chooseShape(const RowFacts &facts, bool hasManyRows) {
   RowShape shape;
+  if (hasManyRows) {
+    shape.turns = kManyTurns;
+    shape.maxThreads = kManyThreads;
+  }
   shape.kept = facts.read;
   shape.isSpread = !facts.isWhole;
   if (shape.isSpread) {
     findStrands(facts, shape);
-    int64_t units = unitsOf(shape);
-    shape.rows = std::max<int64_t>(1, kSpreadThreads / units);
-    shape.threads = std::min(units, kSpreadThreads);
+    int64_t units = shape.countUnits();
+    int64_t parts = cdiv(units, kSpreadThreads);
+    shape.threads = llvm::alignTo(cdiv(units, parts), kWarp);
+    shape.rows = std::max<int64_t>(1, kSpreadThreads / 2 / units);
     return shape;
   }
   for (int64_t width : facts.blockWidths)
-    shape.threads = std::max(shape.threads, RowBody::threadsOf(width));
+    shape.threads = std::max(shape.threads, shape.threadsOf(width));
   // Short rows have a warp each.
   shape.rows = shape.threads == kWarp ? 4 : 1;
   return shape;
@@ -202,7 +206,7 @@ static std::string printPlace(const RowShape &shape, const RowFacts &facts) {
                     "{1};\n"
                     "  if (row >= rows)\n    return;\n",
                     name, shape.threads, shape.rows);
-  else if (shape.isSpread && unitsOf(shape) > shape.threads)
+  else if (shape.isSpread && shape.countUnits() > shape.threads)
     text += formatv("  const int unit = blockIdx.y * {0} + threadIdx.x;\n"
                     "  const i64 row = blockIdx.x;\n",
                     shape.threads);
@@ -212,7 +216,7 @@ static std::string printPlace(const RowShape &shape, const RowFacts &facts) {
                     name);
   if (facts.numSlots)
     text += formatv("  __shared__ float partials[{0}][{1}];\n", facts.numSlots,
-                    shape.threads / kWarp);
+                    facts.slots);
   if (facts.sharedFloats) {
     text += "  extern __shared__ float4 sharedBytes[];\n"
             "  float *const shared = reinterpret_cast<float *>(sharedBytes)";
@@ -243,8 +247,11 @@ static std::string printBody(const RowShape &shape, const RowBody &body) {
   for (int i = 0; i < count; ++i) {
     std::string start =
         first ? formatv("unit - {0}", first).str() : std::string("unit");
-    std::string declaration = formatv("  const int chunk = {0};\n", start);
-    first += llvm::alignTo(RowBody::chunksOf(shape.strandWidths[i]), kWarp);
+    int64_t width = shape.strandWidths[i];
+    std::string declaration =
+        formatv("  const int {0} = {1};\n",
+                shape.turnsOf(width) > 1 ? "start" : "chunk", start);
+    first += shape.threadsOf(width);
     if (count == 1)
       return declaration + body.getStrand(0);
     text += i == 0 ? "  " : " else ";
@@ -290,17 +297,9 @@ static int64_t countFlops(kernel::RowwiseOp op) {
   return flops;
 }
 
-FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
-                                                        const Target &target) {
-  if (failed(checkBody(op)))
-    return failure();
-  // The first run finds what the shape depends on (RowBody.h).
-  RowShape first;
-  first.keepsAll = true;
-  first.threads = 1024;
-  RowBody trial(op, first);
-  trial.print();
-  RowShape shape = chooseShape(trial.getFacts());
+static FailureOr<KernelInstance> printInstance(kernel::RowwiseOp op,
+                                               const RowShape &shape,
+                                               const Target &target) {
   RowBody body(op, shape);
   body.print();
   const RowFacts &facts = body.getFacts();
@@ -317,7 +316,7 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
                           << kMaxSharedBytes;
   instance.grid[0] = {1, 0, int32_t(shape.rows), 0};
   if (shape.isSpread)
-    instance.grid[1] = Grid::constant(cdiv(unitsOf(shape), shape.threads));
+    instance.grid[1] = Grid::constant(cdiv(shape.countUnits(), shape.threads));
   for (int64_t i = 0; i < host::RowFrame::of(op).size; ++i)
     instance.params.push_back(Param::address(i));
   instance.params.push_back(Param::rowCount());
@@ -336,7 +335,7 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
     if (!note.empty())
       comment += "//   " + note + "\n";
   comment += formatv("//\n// {0} threads a row, {1} rows a CTA of {2}.\n",
-                     shape.isSpread ? unitsOf(shape) : shape.threads,
+                     shape.isSpread ? shape.countUnits() : shape.threads,
                      shape.rows, instance.threads);
   instance.source = comment +
                     "\n#include \"row/row.cuh\"\n\n"
@@ -344,6 +343,19 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
                     "extern \"C\" __global__ void __launch_bounds__(" +
                     std::to_string(instance.threads) + ")\n" + instance.entry +
                     head + text;
+  return instance;
+}
+
+FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
+                                                        const Target &target) {
+  if (failed(checkBody(op)))
+    return failure();
+  // The first run finds what the shape depends on (RowBody.h).
+  RowShape first;
+  first.keepsAll = true;
+  first.threads = 1024;
+  RowBody trial(op, first);
+  trial.print();
 
   KernelLaunch launch;
   if (!op.getModules().empty())
@@ -352,6 +364,25 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
   launch.bytes = countUniformBytes(op);
   launch.rowBytes = host::countRowBytes(op) - launch.bytes;
   launch.rowFlops = countFlops(op);
-  launch.variants.push_back({-1, {instance}});
+
+  // Few rows want many threads; of many rows several are at once in a
+  // multiprocessor, each with loads in flight.
+  RowShape shape = chooseShape(trial.getFacts(), /*hasManyRows=*/false);
+  std::vector<std::pair<int64_t, RowShape>> shapes;
+  int64_t threads = shape.isSpread ? shape.countUnits() : shape.threads;
+  // Rotations read three times as much as they rotate, mostly from L1: turns
+  // were no gain.
+  bool isRope = !op.getBody().front().getOps<kernel::RopeOp>().empty();
+  if (threads >= kManyUnits && !(shape.isSpread && isRope)) {
+    shapes.push_back({kFewThreads / threads, shape});
+    shape = chooseShape(trial.getFacts(), /*hasManyRows=*/true);
+  }
+  shapes.push_back({-1, shape});
+  for (auto &[maxRows, each] : shapes) {
+    FailureOr<KernelInstance> instance = printInstance(op, each, target);
+    if (failed(instance))
+      return failure();
+    launch.variants.push_back({maxRows, {*instance}});
+  }
   return launch;
 }

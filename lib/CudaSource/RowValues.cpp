@@ -51,6 +51,13 @@ static StringRef functionOf(Operation *op) {
       .Case([](math::ExpOp) { return "exponential"; });
 }
 
+/// Values of BF16 or F16.
+bool RowBody::isShort(Value value) {
+  Builder b(value.getContext());
+  return kernel::isRoundedTo(value, b.getBF16Type()) ||
+         kernel::isRoundedTo(value, b.getF16Type());
+}
+
 std::string RowBody::nameOf(Value value, char prefix) {
   return formatv("{0}{1}", prefix, numbers.lookup(value));
 }
@@ -59,6 +66,10 @@ std::string RowBody::nameOf(Value value, char prefix) {
 RowBody::Text RowBody::call(Operation *of, ArrayRef<Text> operands) {
   bool isFloat = llvm::all_of(operands, [](auto &o) { return o.isFloat(); });
   std::string text = functionOf(of).str() + "(";
+  if (isa<arith::DivFOp>(of) && operands[0].text == "1.f") {
+    text = "reciprocal("; // the same number, sooner
+    operands = operands.drop_front();
+  }
   for (auto [i, operand] : llvm::enumerate(operands))
     text += (i ? ", " : "") + operand.text;
   return {text + ")", isFloat ? "float" : "Floats"};
@@ -71,10 +82,7 @@ RowBody::Text RowBody::define(Value value, const Text &text) {
     line(formatv("const {0} {1} = {2};", text.type, name, text.text));
     return local[value] = {name, text.type};
   }
-  bool hasTurns = !shape.isSpread && turnsOf(blockWidth) > 1;
-  pending +=
-      formatv("{0} {1}{2};\n", text.type, name,
-              hasTurns ? formatv("[{0}]", turnsOf(blockWidth)).str() : "");
+  pending += formatv("{0} {1}{2};\n", text.type, name, arrayOf(blockWidth));
   registers[value] = {name, text.type};
   madeIn[value] = block;
   line(formatv("{0}{1} = {2};", name, turn(blockWidth), text.text));
@@ -331,7 +339,11 @@ std::string RowBody::ropeTable(kernel::RopeOp rope, bool isSine) {
   std::string pointer = pointerTo(table.argument);
   if (int64_t offset = table.offset + (isSine ? halfOf(rope) : 0))
     pointer += formatv(" + {0}", offset);
-  std::string place = formatv("{0}({1})", placeOf(rope), chunkName(blockWidth));
+  std::string chunk = chunkName(blockWidth);
+  if (shape.turnsOf(blockWidth) > 1 &&
+      shape.threadsOf(blockWidth) * kChunk % rope.getHeadDim() == 0)
+    chunk = shape.isSpread ? "start" : "thread";
+  std::string place = formatv("{0}({1})", placeOf(rope), chunk);
   std::string call, type;
   if (rope.getInterleaved()) {
     call = formatv("loadPairs({0}, {1}.within)", pointer, place);
@@ -340,9 +352,19 @@ std::string RowBody::ropeTable(kernel::RopeOp rope, bool isSine) {
     call = formatv("load({0} + {1}.pair, 0)", pointer, place);
     type = "Chunk<" + memoryTypeName(elementOf(table.argument)) + ">";
   }
-  return loadOnce(formatv("{0} {1}", call, blockWidth), type, call, blockWidth,
-                  isWeight(table.argument))
-      .text;
+  // Turns that are whole heads apart read the same place.
+  if (shape.turnsOf(blockWidth) > 1 &&
+      shape.threadsOf(blockWidth) * kChunk % rope.getHeadDim() != 0)
+    return loadOnce(formatv("{0} {1}", call, blockWidth), type, call,
+                    blockWidth, isWeight(table.argument))
+        .text;
+  Text &text = strand().loaded[call];
+  if (text.text.empty()) {
+    text = {formatv("x{0}", strand().nextLoad++), type};
+    strand().rows.push_back(
+        formatv("const {0} {1} = {2};", type, text.text, call));
+  }
+  return text.text;
 }
 
 RowBody::Text RowBody::ropeOf(kernel::RopeOp rope) {

@@ -45,18 +45,21 @@ struct PrintRowSource : PassWrapper<PrintRowSource, OperationPass<>> {
           cuda::printRowwiseLaunch(op, *target);
       if (failed(launch))
         return signalPassFailure();
-      print(*launch);
+      for (const cuda::KernelVariant &variant : launch->variants)
+        print(*launch, variant);
     });
   }
 
-  void print(const cuda::KernelLaunch &launch) {
-    const cuda::KernelInstance &kernel = launch.variants[0].kernels[0];
+  void print(const cuda::KernelLaunch &launch,
+             const cuda::KernelVariant &variant) {
+    const cuda::KernelInstance &kernel = variant.kernels[0];
     auto describe = [&](llvm::raw_ostream &os) {
-      os << "// launch: " << kernel.threads << " threads, grid x "
-         << kernel.grid[0].perRows << " rows, y " << kernel.grid[1].fixed
-         << ", " << kernel.sharedBytes << " bytes, " << kernel.params.size()
-         << " params" << (kernel.overlaps ? ", overlaps" : "") << "; "
-         << launch.bytes << " + " << launch.rowBytes << " bytes a row\n";
+      os << "// launch: up to " << variant.maxRows << " rows, "
+         << kernel.threads << " threads, grid x " << kernel.grid[0].perRows
+         << " rows, y " << kernel.grid[1].fixed << ", " << kernel.sharedBytes
+         << " bytes, " << kernel.params.size() << " params"
+         << (kernel.overlaps ? ", overlaps" : "") << "; " << launch.bytes
+         << " + " << launch.rowBytes << " bytes a row\n";
     };
     if (dir.empty()) {
       describe(llvm::outs());

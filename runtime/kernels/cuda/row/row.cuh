@@ -10,15 +10,14 @@
 // (Chunk<T>) or as eight floats (Floats). lib/CudaSource/RowSource.cpp prints kernels as lines of
 // these functions. Arithmetic is float, rounded to nearest after every operation and never
 // contracted, with IEEE division and square root; only round<T> and the quantisations round further
-// (N9). A sum's order depends on the width of what is summed alone (B5): the elements of a chunk by
-// pairs, a thread's chunks in ascending order, lanes from the farthest pair to the nearest, warps
-// likewise.
+// (N9). A sum's order depends on the width of what is summed alone (B5), not on which threads have
+// it: the even and the odd elements of a chunk, 32 chunks by halves, and what each 32 give likewise.
 //
 //===----------------------------------------------------------------------===//
 
 #pragma once
 
-#include "runtime/kernels/cuda/ptx/base.cuh"
+#include "ptx/base.cuh"
 
 namespace octet::cuda {
 
@@ -89,7 +88,8 @@ OCTET_DEVICE float minOrNan(float a, float b) {
 OCTET_ROW_UNARY(negate, -a)
 OCTET_ROW_UNARY(magnitude, fabsf(a))
 OCTET_ROW_UNARY(squareRoot, __fsqrt_rn(a))
-OCTET_ROW_UNARY(inverseSquareRoot, __fdiv_rn(1.f, __fsqrt_rn(a)))
+OCTET_ROW_UNARY(reciprocal, __frcp_rn(a))
+OCTET_ROW_UNARY(inverseSquareRoot, __frcp_rn(__fsqrt_rn(a)))
 OCTET_ROW_UNARY(exponential, expf(a))
 OCTET_ROW_BINARY(add, __fadd_rn(a, b))
 OCTET_ROW_BINARY(subtract, __fsub_rn(a, b))
@@ -222,25 +222,29 @@ struct Amax {
   static OCTET_DEVICE float join(float a, float b) { return fmaxf(a, b); }
 };
 
+/// Even elements in turn, odd ones in turn, and both.
 template <class Op> OCTET_DEVICE float reduceChunk(const Floats &x) {
-  float y[8];
+  float y[2] = {Op::element(x.e[0]), Op::element(x.e[1])};
 #pragma unroll
-  for (int i = 0; i < 8; ++i)
-    y[i] = Op::element(x.e[i]);
-#pragma unroll
-  for (int step = 1; step < 8; step *= 2)
-#pragma unroll
-    for (int i = 0; i < 8; i += 2 * step)
-      y[i] = Op::join(y[i], y[i + step]);
-  return Op::join(Op::neutral(), y[0]);
+  for (int i = 2; i < 8; ++i)
+    y[i % 2] = Op::join(y[i % 2], Op::element(x.e[i]));
+  return Op::join(Op::neutral(), Op::join(y[0], y[1]));
 }
-/// Of `width` elements in all.
-template <class Op> OCTET_DEVICE float reduceSome(const Floats &x, int chunk, int width) {
+/// reduceChunk<Sum>(multiply(x, x)) where x are values of BF16 or F16, whose squares are exact.
+OCTET_DEVICE float sumSquares(const Floats &x) {
+  float y[2] = {__fmul_rn(x.e[0], x.e[0]), __fmul_rn(x.e[1], x.e[1])};
+#pragma unroll
+  for (int i = 2; i < 8; ++i)
+    y[i % 2] = __fmaf_rn(x.e[i], x.e[i], y[i % 2]);
+  return Sum::join(Sum::neutral(), Sum::join(y[0], y[1]));
+}
+/// The chunk with what changes nothing beyond `width` elements.
+template <class Op> OCTET_DEVICE Floats keepWithin(const Floats &x, int chunk, int width) {
   Floats y;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
     y.e[i] = 8 * chunk + i < width ? x.e[i] : Op::neutral();
-  return reduceChunk<Op>(y);
+  return y;
 }
 
 /// Over kLanes neighbouring lanes, all of which get it; the whole warp calls.
@@ -251,15 +255,19 @@ template <class Op, int kLanes> OCTET_DEVICE float reduceLanes(float x) {
   return x;
 }
 
-/// Over the first kWarps warps of the CTA; all its threads call and get it. `slots` has kWarps
-/// floats that nothing else uses.
-template <class Op, int kWarps> OCTET_DEVICE float reduceRow(float x, float *slots) {
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+/// Over the row, in two steps with a barrier between: each 32 chunks (256 elements) to one of
+/// `slots`, whatever warp has them, ...
+template <class Op> OCTET_DEVICE void startRow(float x, int chunk, float *slots) {
   x = reduceLanes<Op, 32>(x);
-  if (lane == 0 && warp < kWarps)
-    slots[warp] = x;
-  __syncthreads();
-  return reduceLanes<Op, 32>(lane < kWarps ? slots[lane] : Op::neutral());
+  if (chunk % 32 == 0)
+    slots[chunk / 32] = x;
+}
+/// ... and the kCount slots to one, in all threads.
+template <class Op, int kCount> OCTET_DEVICE float finishRow(const float *slots) {
+  float y = Op::neutral();
+  for (int i = threadIdx.x % 32; i < kCount; i += 32)
+    y = Op::join(y, slots[i]);
+  return reduceLanes<Op, 32>(y);
 }
 
 /// The group of `chunk` where groups are `size` chunks of `count`, whose results are in `slots`.
@@ -288,8 +296,23 @@ OCTET_DEVICE void reduceGroups(const float *x, int width, int size, float *y, in
 // Quantisation
 //===----------------------------------------------------------------------===//
 
-/// max(amax, 1e-10) / 448, or with at most `bound` in place of amax (N3).
-OCTET_DEVICE float dynamicScale(float amax) { return __fdiv_rn(fmaxf(amax, 1e-10f), 448.f); }
+/// x / scale where x is a value of BF16 or F16 and `inverse` = 1 / scale, rounded: the product's
+/// error is corrected once, which gives the quotient that division gives for all 2^30 + 2^33 pairs
+/// of significands (tried one by one), -0 too, as long as all steps stay among normal numbers or
+/// the quotient is far below the least code.
+OCTET_DEVICE float divideShort(float x, float scale, float inverse) {
+  const float q = __fmul_rn(x, inverse);
+  return __fmaf_rn(-__fmaf_rn(q, scale, -x), inverse, q);
+}
+
+/// max(amax, 1e-10) / 448, or with at most `bound` in place of amax (N3). kShort: amax is a value of
+/// BF16 or F16.
+template <bool kShort = false> OCTET_DEVICE float dynamicScale(float amax) {
+  if constexpr (!kShort)
+    return __fdiv_rn(fmaxf(amax, 1e-10f), 448.f);
+  const float scale = divideShort(amax, 448.f, 1.f / 448.f);
+  return amax < 1e-10f ? 1e-10f / 448.f : amax < floatOf(0x7f800000u) ? scale : amax;
+}
 OCTET_DEVICE float dynamicScale(float amax, float bound) {
   return __fdiv_rn(fminf(fmaxf(amax, 1e-10f), bound), 448.f);
 }
@@ -301,29 +324,31 @@ OCTET_DEVICE float roundUpToPowerOfTwo(float x) {
   return floatOf(power == 0x7f800000u ? 0x7fc00000u : power);
 }
 
-/// x / scale of values that BF16 or F16 can have, with `inverse` = 1 / scale: the product's error
-/// is corrected once. Equal to the division in all of the 2^30 + 2^33 pairs of significands (tried
-/// one by one), as long as no step leaves the range of normal numbers by enough to matter.
-OCTET_DEVICE float divideShort(float x, float scale, float inverse) {
-  float q = __fmul_rn(x, inverse);
-  return __fmaf_rn(__fmaf_rn(-q, scale, x), inverse, q);
-}
+/// What is known of the elements of a quantisation.
+enum class Range {
+  Any,
+  Short,        ///< values of BF16 or F16
+  ShortInScale, ///< and the scale is that of their largest magnitude (N3, N4)
+};
 
-/// code = e4m3(x / scale) (N2). kShort: x are values of BF16 or F16; `amax` is at least their
-/// largest magnitude.
-template <bool kShort> OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, float scale, float amax) {
+/// code = e4m3(x / scale) (N2).
+template <Range kRange> OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, float scale) {
   Floats y;
-  if constexpr (kShort) {
-    const float inverse = __fdiv_rn(1.f, scale);
-    // Quotients up to 2^100 and reciprocals that are normal; NaN is none of these.
-    const bool inRange = scale >= 0x1p-120f && scale <= 0x1p120f && amax <= 0x1p100f &&
-                         __fmul_rn(amax, inverse) <= 0x1p100f;
-    if (inRange) {
+  if constexpr (kRange == Range::ShortInScale) {
+    // An infinite scale gives 0 or NaN, as division by it does: then all steps multiply by 0.
+    const float inverse = __frcp_rn(scale);
+    const float finite = scale <= 0x1p127f ? scale : 0.f;
 #pragma unroll
-      for (int i = 0; i < 8; ++i)
-        y.e[i] = divideShort(x.e[i], scale, inverse);
-    } else {
-      y = divide(x, scale);
+    for (int i = 0; i < 8; ++i)
+      y.e[i] = divideShort(x.e[i], finite, inverse);
+  } else if (kRange == Range::Short && scale >= 0x1p-100f && scale <= 0x1p100f) {
+    // A quotient may be too large for a float: it is kept from infinity, where the correction
+    // would be NaN. x itself is in the correction, so that NaN stays.
+    const float inverse = __frcp_rn(scale);
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float q = fminf(fmaxf(__fmul_rn(x.e[i], inverse), -0x1p20f), 0x1p20f);
+      y.e[i] = __fmaf_rn(-__fmaf_rn(q, scale, -x.e[i]), inverse, q);
     }
   } else {
     y = divide(x, scale);
@@ -332,7 +357,7 @@ template <bool kShort> OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, float sc
 }
 /// A scale for each element.
 OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, const Floats &scale) {
-  return quantizeE4m3<false>(divide(x, scale), 1.f, 0.f);
+  return quantizeE4m3<Range::Any>(divide(x, scale), 1.f);
 }
 
 /// code = rne(clamp(x / scale, -127, 127)) (N7); NaN is 0.
@@ -355,12 +380,12 @@ OCTET_DEVICE uint2 quantizeInt8(const Floats &x, const Floats &scale) {
 template <int kHeadDim, int kOffset, int kHalf> struct RopePlace {
   bool isRotated;
   bool isFirst; ///< of pairs (i, i + kHalf)
-  int within;   ///< its first element in the rotated part, 0 if it is not there
-  int pair;     ///< of that element
+  u32 within;   ///< its first element in the rotated part, 0 if it is not there
+  u32 pair;     ///< of that element
 
-  explicit OCTET_DEVICE RopePlace(int chunk) {
-    within = 8 * chunk % kHeadDim - kOffset;
-    isRotated = 2 * kHalf == kHeadDim || (within >= 0 && within < 2 * kHalf);
+  explicit OCTET_DEVICE RopePlace(u32 chunk) {
+    within = 8 * chunk % kHeadDim - kOffset; // what is before the rotated part is large
+    isRotated = 2 * kHalf == kHeadDim || within < 2 * kHalf;
     within = isRotated ? within : 0;
     isFirst = within < kHalf;
     pair = isFirst ? within : within - kHalf;
@@ -400,7 +425,7 @@ OCTET_DEVICE Floats rope(Place place, const Floats &x, const Floats &partner, co
 }
 
 /// Pairs are neighbours: cosine and sine of four pairs, each given twice.
-template <class T> OCTET_DEVICE Floats loadPairs(const T *table, int first) {
+template <class T> OCTET_DEVICE Floats loadPairs(const T *table, u32 first) {
   Floats y;
 #pragma unroll
   for (int i = 0; i < 8; ++i)
