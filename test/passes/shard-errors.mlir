@@ -101,3 +101,17 @@ module {
     return
   }
 }
+
+// -----
+
+// Products of two operands in FP4 read whole copies of 32 elements (C11), though
+// groups of 16 would divide the part of a rank (W3): 256 over 16 is one of them.
+// expected-note @+1 {{for the whole model tp=1, 2, 4 or 8 would work}}
+module {
+  func.func @w3_fp4(%x: tensor<?x256xbf16>) -> tensor<?x64xbf16> {
+    %w = model.weight ["a.down_proj"] "weight" stored [#q.stored<{weight = tensor<64x128xui8>}, "">] : !q.tensor<64x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed>
+    // expected-error @+1 {{a.down_proj: input dimension 256 over tp=16 is 16 per rank, not a multiple of the block (group=32); tp=1, 2, 4 or 8 would work [W3]}}
+    %y = model.linear %x, %w {module = "a.down_proj", method = #q.method<"modelopt_fp4", weight = group<16>, scale = f8E4M3FN, activation = dynamic>, contract = #q.contract<weight = group<16>, codes = f4E2M1FN, scale = f8E4M3FN, activation = group<16> static, layout = packed>} : tensor<?x256xbf16>, !q.tensor<64x256xf4E2M1FN, group<16>, f8E4M3FN, global = multiplies, layout = packed> -> tensor<?x64xbf16>
+    return %y : tensor<?x64xbf16>
+  }
+}
