@@ -47,9 +47,11 @@ void Profile::add(const void *site, OperatorKind kind, const char *name,
 
 std::vector<OperatorProfile> Profile::entries() const {
   // Runs of equal layers have a site each.
-  std::map<std::pair<OperatorKind, std::string>, OperatorProfile> merged;
+  std::map<std::tuple<OperatorKind, std::string, std::string>, OperatorProfile>
+      merged;
   for (const auto &[site, entry] : sites) {
-    auto [it, isNew] = merged.try_emplace({entry.kind, entry.name}, entry);
+    auto [it, isNew] =
+        merged.try_emplace({entry.kind, entry.name, entry.detail}, entry);
     if (isNew)
       continue;
     it->second.calls += entry.calls;

@@ -49,7 +49,7 @@ public:
   void add(const void *site, OperatorKind kind, const char *name,
            int64_t nanoseconds, int64_t bytes, int64_t flops,
            const std::string &detail = {});
-  /// One entry for each kind and name, the longest first.
+  /// One entry for each kind, name and detail, the longest first.
   std::vector<OperatorProfile> entries() const;
 
 private:

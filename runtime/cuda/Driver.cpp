@@ -60,6 +60,11 @@ Result<std::unique_ptr<Driver>> Driver::open(const std::string &library,
     missing = #name;
   OCTET_DRIVER_FUNCTIONS(OCTET_FIND)
 #undef OCTET_FIND
+#define OCTET_FIND(member, name, parameters)                                   \
+  api.member =                                                                 \
+      reinterpret_cast<CUresult(*) parameters>(dlsym(driver->library, #name));
+  OCTET_NEWER_DRIVER_FUNCTIONS(OCTET_FIND)
+#undef OCTET_FIND
   int version = 0;
   if (api.cuDriverGetVersion)
     (void)api.cuDriverGetVersion(&version);

@@ -159,12 +159,18 @@ struct CUlaunchConfig {
     (CUtensorMap *, int, uint32_t, void *, const uint64_t *, const uint64_t *, \
      const uint32_t *, const uint32_t *, int, int, int, int))
 
+/// The same of functions that newer drivers have: null where they are missing.
+#define OCTET_NEWER_DRIVER_FUNCTIONS(X)                                        \
+  X(cuFuncGetParamInfo, cuFuncGetParamInfo,                                    \
+    (CUfunction, size_t, size_t *, size_t *))
+
 namespace octet::rt::cu {
 
 /// The functions by their plain names; all set once a driver is open.
 struct DriverApi {
 #define OCTET_DECLARE(member, name, parameters) CUresult(*member) parameters;
   OCTET_DRIVER_FUNCTIONS(OCTET_DECLARE)
+  OCTET_NEWER_DRIVER_FUNCTIONS(OCTET_DECLARE)
 #undef OCTET_DECLARE
 };
 

@@ -129,6 +129,43 @@ Images::~Images() {
 // Functions
 //===----------------------------------------------------------------------===//
 
+static size_t sizeOf(int32_t paramKind) {
+  switch (paramKind) {
+  case OCTET_PARAM_TENSOR_MAP:
+    return sizeof(CUtensorMap);
+  case OCTET_PARAM_ROWS:
+  case OCTET_PARAM_NUM_SEQUENCES:
+    return sizeof(int32_t);
+  default:
+    return sizeof(CUdeviceptr);
+  }
+}
+
+/// How a function's parameters differ from its table; empty: they do not. A
+/// launch with fewer than it has would read beyond our list.
+static std::string compareParams(const Driver &driver, CUfunction function,
+                                 const octet_kernel &kernel) {
+  if (!driver.api.cuFuncGetParamInfo)
+    return "";
+  size_t offset = 0, size = 0;
+  for (int64_t i = 0; i < kernel.num_params; ++i) {
+    const size_t wanted = sizeOf(kernel.params[i].kind);
+    if (driver.api.cuFuncGetParamInfo(function, size_t(i), &offset, &size) !=
+        kSuccess)
+      return "has " + std::to_string(i) + " parameters, its launch has " +
+             std::to_string(kernel.num_params);
+    if (size != wanted)
+      return "has a parameter " + std::to_string(i) + " of " +
+             std::to_string(size) + " bytes, its launch has one of " +
+             std::to_string(wanted);
+  }
+  if (driver.api.cuFuncGetParamInfo(function, size_t(kernel.num_params),
+                                    &offset, &size) == kSuccess)
+    return "has more parameters than the " + std::to_string(kernel.num_params) +
+           " of its launch";
+  return "";
+}
+
 Status Images::prepare(const octet_kernel &kernel, const std::string &module,
                        Kernel &out) {
   auto bug = [&](const std::string &what) {
@@ -157,6 +194,9 @@ Status Images::prepare(const octet_kernel &kernel, const std::string &module,
                             module));
   OCTET_TRY(OCTET_CUDA(*driver, module, cuFuncSetAttribute, out.function,
                        kMaxDynamicShared, kernel.shared_bytes));
+  if (const std::string fault = compareParams(*driver, out.function, kernel);
+      !fault.empty())
+    return bug(fault);
   constexpr int kPortableCluster = 8;
   if (kernel.cluster > kPortableCluster)
     OCTET_TRY(OCTET_CUDA(*driver, module, cuFuncSetAttribute, out.function,

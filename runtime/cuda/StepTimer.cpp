@@ -24,6 +24,10 @@ static bool readsCache(const octet_launch &launch) {
   return false;
 }
 
+/// Operations a byte of a row, above which a launch is a product: rows of its
+/// operands meet all of its weight, those of a row kernel are used a few times.
+static constexpr int64_t kProductReuse = 32;
+
 LaunchWork octet::rt::cu::workOf(const octet_launch &launch,
                                  const octet_batch &batch, int64_t rows,
                                  int64_t keyBytes) {
@@ -35,7 +39,7 @@ LaunchWork octet::rt::cu::workOf(const octet_launch &launch,
     work.bytes = 0;
     for (int64_t i = 0; i < batch.num_sequences; ++i)
       work.bytes += batch.sequences[i].context * keyBytes;
-  } else if (launch.row_flops > 0) {
+  } else if (launch.row_flops > kProductReuse * launch.row_bytes) {
     work.kind = OperatorKind::Product;
     work.bytes = launch.bytes;
   }
@@ -75,7 +79,9 @@ Status StepTimer::addTo(Profile &profile) {
     OCTET_TRY(OCTET_CUDA(driver, entry.launch->module, cuEventElapsedTime,
                          &milliseconds, events[i].handle(),
                          events[i + 1].handle()));
-    profile.add(entry.launch, entry.work.kind, entry.launch->module,
+    const bool hasModule = entry.launch->module && *entry.launch->module;
+    profile.add(entry.launch, entry.work.kind,
+                hasModule ? entry.launch->module : entry.launch->label,
                 int64_t(double(milliseconds) * 1e6), entry.work.bytes,
                 entry.work.flops, entry.work.detail);
   }

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CubinParams.h"
 #include "FakeCuda.h"
 #include "fake_kernels.h"
 #include "runtime/cuda/DriverTypes.h"
@@ -22,7 +23,17 @@ using octet::test::FakeCuda;
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
-static FakeCuda *state = new FakeCuda();
+/// FAKE_CUDA=80,8 pretends a device of capability 8.0 with 8 GiB.
+static FakeCuda *makeState() {
+  auto *fake = new FakeCuda();
+  if (const char *text = std::getenv("FAKE_CUDA")) {
+    unsigned gibibytes = 1;
+    std::sscanf(text, "%d,%u", &fake->capability, &gibibytes);
+    fake->memory = size_t(gibibytes) << 30;
+  }
+  return fake;
+}
+static FakeCuda *state = makeState();
 FAKE FakeCuda *fakeCuda() { return state; }
 
 static constexpr CUresult kLaunchFailure = 719;
@@ -58,6 +69,8 @@ struct octet::rt::cu::CUfunc_st {
   int shared = 0;
 };
 struct octet::rt::cu::CUmod_st {
+  /// Of a real cubin: its kernels are launched and do nothing.
+  std::map<std::string, std::vector<size_t>> cubin;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
 };
 
@@ -67,7 +80,12 @@ static std::map<CUdeviceptr, size_t> deviceBlocks;
 static bool brokenContext = false;
 static double ticks = 0;
 
-static void mistake(std::string what) { state->mistakes.push_back(what); }
+static void mistake(std::string what) {
+  state->mistakes.push_back(what);
+  // A process that is not a test of ours has no other way to see it.
+  if (std::getenv("FAKE_CUDA"))
+    std::fprintf(stderr, "mistake: %s\n", what.c_str());
+}
 
 /// Back to a driver that has just been opened.
 FAKE void fakeCudaReset() {
@@ -348,6 +366,38 @@ FAKE CUresult cuEventElapsedTime(float *milliseconds, CUevent a, CUevent b) {
 // Modules and launches
 //===----------------------------------------------------------------------===//
 
+/// In place of a kernel of a real cubin: addresses and tensor maps are of
+/// device memory.
+static bool checkParams(const octet::test::FakeKernel &kernel,
+                        const void *const *params) {
+  // Of the cache, whose size no program knows.
+  constexpr uint64_t kUnknownRows = uint64_t(1) << 30;
+  bool isGood = true;
+  for (size_t i = 0; i < kernel.params.size(); ++i) {
+    uint64_t words[8];
+    if (kernel.params[i] == 'i')
+      continue;
+    std::memcpy(words, params[i], kernel.params[i] == 'p' ? 8 : sizeof(words));
+    if (kernel.params[i] == 'p')
+      isGood &= isDevice(words[0], 1);
+    else
+      isGood &= isDevice(words[0], words[2] >= kUnknownRows
+                                       ? 1
+                                       : (words[2] - 1) * words[3] + words[1]);
+  }
+  return isGood;
+}
+
+FAKE CUresult cuFuncGetParamInfo(CUfunction function, size_t index,
+                                 size_t *offset, size_t *size) {
+  if (index >= function->kernel.params.size())
+    return kInvalidValue;
+  const char kind = function->kernel.params[index];
+  *offset = 0;
+  *size = kind == 'p' ? 8 : kind == 'i' ? 4 : 128;
+  return kSuccess;
+}
+
 FAKE CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                                  unsigned options, int *names, void **values) {
   const bool isCode =
@@ -356,9 +406,12 @@ FAKE CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
       std::strcmp(static_cast<const char *>(image), "fake ptx") == 0;
   if ((isCode && !state->takesMachineCode) || (isPtx && !state->takesPtx))
     return kNoBinaryForGpu;
-  if (!isCode && !isPtx)
+  auto cubin = isPtx ? std::map<std::string, std::vector<size_t>>()
+                     : octet::test::readCubin(image);
+  if (!isCode && !isPtx && cubin.empty())
     return kInvalidImage;
   *module = new CUmod_st();
+  (*module)->cubin = std::move(cubin);
   state->loaded = isCode ? "cubin" : "ptx";
   ++state->modules;
   return kSuccess;
@@ -371,6 +424,12 @@ FAKE CUresult cuModuleUnload(CUmodule module) {
 FAKE CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
                                   const char *entry) {
   octet::test::FakeKernel kernel = octet::test::findFakeKernel(entry);
+  if (auto it = module->cubin.find(entry); it != module->cubin.end()) {
+    kernel.params.clear();
+    for (size_t bytes : it->second)
+      kernel.params += bytes == 8 ? 'p' : bytes == 4 ? 'i' : 'm';
+    kernel.run = checkParams;
+  }
   if (!kernel.run)
     return kNotFound;
   module->functions.push_back(
@@ -415,13 +474,14 @@ FAKE CUresult cuLaunchKernelEx(const CUlaunchConfig *config,
     const auto *from = static_cast<const std::byte *>(params[copies.size()]);
     copies.emplace_back(from, from + bytes);
   }
-  return add(config->hStream, [kernel = function->kernel, copies] {
-    std::vector<const void *> list;
-    for (const std::vector<std::byte> &copy : copies)
-      list.push_back(copy.data());
-    if (!kernel.run(kernel, list.data()))
-      mistake("a kernel found wrong values");
-  });
+  return add(config->hStream,
+             [kernel = function->kernel, copies, entry = function->entry] {
+               std::vector<const void *> list;
+               for (const std::vector<std::byte> &copy : copies)
+                 list.push_back(copy.data());
+               if (!kernel.run(kernel, list.data()))
+                 mistake("kernel " + entry + " found wrong values");
+             });
 }
 
 FAKE CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, uint32_t rank,
