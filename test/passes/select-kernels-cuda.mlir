@@ -3,10 +3,10 @@
 
 // Kernels of CUDA targets are in the table of contracts; some are not written yet.
 // The block kernel of sm_90 takes 128x128 and [32,32] (B1, B2), other sides of a
-// block the generic one; the table over M is in the IR (B5): few rows split the
-// sum over K where N is short.
+// block the generic one; the table over M is in the IR (B5): few rows, which
+// are wgmma's columns, split the sum over K where N is short.
 // CHECK-LABEL: module attributes {{.*}}target = "sm_90a"
-//       CHECK:   kernel.gemm "sm90.fp8_block_gemm" {{.*}} {max_m = array<i64: 16, 64, -1>, module = "block", unwritten, variants = ["m16n128k128_split8", "m64n128k128", "m128n128k128"]}
+//       CHECK:   kernel.gemm "sm90.fp8_block_gemm" {{.*}} {max_m = array<i64: {{.*}}, -1>, module = "block", variants = ["swap_{{[^"]*}}_split{{[^"]*}}", {{.*}}"m128n128k128{{[^"]*}}"]}
 //       CHECK:   kernel.gemm "sm90.fp8_block_gemm" {{.*}} module = "block32"
 //       CHECK:   kernel.gemm "cuda.fp8_generic_gemm" {{.*}} module = "block64"
 //       CHECK:   kernel.gemm "sm90.fp8_channel_gemm" {{.*}} module = "channel"
@@ -52,9 +52,11 @@ module attributes {
 
 // A row's result may not depend on how many there are (B5): tiles by M, sums in
 // one order.
-// REMARK-DAG: remark: [Missed] variant {{.*}}"block: K is not split 8 ways for few rows: the order of a row's sum would depend on how many there are, which --batch-invariant forbids [B5]"
+// REMARK-DAG: remark: [Missed] variant {{.*}}"block: K is not split 4 ways for few rows: the order of a row's sum would depend on how many there are, which --batch-invariant forbids [B5]"
 // CHECK-LABEL: module attributes {{.*}}target = "sm_90a"
-//       CHECK:   kernel.gemm "sm90.fp8_block_gemm" {{.*}}variants = ["m16n128k128", "m64n128k128", "m128n128k128"]
+//   CHECK-NOT:   _split
+//       CHECK:   kernel.gemm "sm90.fp8_block_gemm" {{.*}}variants = [{{.*}}"m128n128k128{{[^"]*}}"]
+//   CHECK-NOT:   _split
 module attributes {
   model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
     activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = true>} {
