@@ -528,8 +528,7 @@ void RowBody::printQuantize(q::QuantizeOp quantize) {
                       scaleOf(quantize, place + "[group]")));
     for (const Destination &each : places)
       if (!each.scales.empty())
-        statement(formatv("  {0} = {1}[group];", scaleAt(each, "group", count),
-                          place));
+        statement("  " + storeScale(each, "group", count, place + "[group]"));
     statement("}");
     synchronize();
     openBlock(width);
@@ -566,7 +565,7 @@ void RowBody::printQuantize(q::QuantizeOp quantize) {
       line(formatv("if ({0} == 0)", chunk));
     else if (group > kChunk)
       line(formatv("if ({0} % {1} == 0)", chunk, group / kChunk));
-    line(formatv("  {0} = {1};", scaleAt(each, index, count), scale));
+    line("  " + storeScale(each, index, count, scale));
   }
   closeBlock();
 }

@@ -140,8 +140,8 @@ private:
   void collectDestinations();
   void storeValue(mlir::Value value, const Text &text);
   void storeCodes(const Destination &place, const std::string &codes);
-  std::string scaleAt(const Destination &place, const std::string &group,
-                      int64_t groups);
+  std::string storeScale(const Destination &place, const std::string &group,
+                         int64_t groups, const std::string &scale);
 
   // Values (RowValues.cpp).
   Text valueOf(mlir::Value value);

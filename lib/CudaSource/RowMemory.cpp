@@ -218,14 +218,18 @@ void RowBody::storeCodes(const Destination &place, const std::string &codes) {
     line(formatv("storeCodes({0}, {1}, {2});", place.pointer, chunk, codes));
 }
 
-/// The scale of a group of this row (P3).
-std::string RowBody::scaleAt(const Destination &place, const std::string &group,
-                             int64_t groups) {
+/// Stores the scale of a group of this row (P3).
+std::string RowBody::storeScale(const Destination &place,
+                                const std::string &group, int64_t groups,
+                                const std::string &scale) {
   auto type = cast<q::TensorType>(place.type);
+  if (type.getLayout() == q::Layout::Ue8m0Packed)
+    return formatv("storeExponent({0}, {1}, {2}, {3}, row, rows);",
+                   place.scales, scale, group, groups);
+  std::string index = "row";
   if (type.getLayout() == q::Layout::ColumnMajorScales)
-    return formatv("{0}[{1} * i64(alignUp(rows, 4)) + row]", place.scales,
-                   group);
-  if (groups == 1)
-    return formatv("{0}[row]", place.scales);
-  return formatv("{0}[row * {1} + {2}]", place.scales, groups, group);
+    index = formatv("{0} * i64(alignUp(rows, 4)) + row", group);
+  else if (groups > 1)
+    index = formatv("row * {0} + {1}", groups, group);
+  return formatv("{0}[{1}] = {2};", place.scales, index, scale);
 }

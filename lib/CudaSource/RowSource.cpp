@@ -41,13 +41,15 @@ static LogicalResult checkQuantize(kernel::RowwiseOp op,
   q::TensorType type = quantize.getType();
   bool isCode = isa<Float8E4M3FNType>(type.getElementType()) ||
                 type.getElementType().isSignlessInteger(8);
-  bool isKnown = type.getLayout() == q::Layout::Plain ||
-                 type.getLayout() == q::Layout::ColumnMajorScales;
-  if (!isCode || !type.getScaleType().isF32() || !isKnown)
+  bool isKnown = type.getScaleType().isF32() &&
+                 (type.getLayout() == q::Layout::Plain ||
+                  type.getLayout() == q::Layout::ColumnMajorScales);
+  isKnown |= quantize.getUe8m0() && type.getLayout() == q::Layout::Ue8m0Packed;
+  if (!isCode || !isKnown)
     return op.emitError() << "internal error: " << op.getLabel()
                           << ": q.quantize to " << type
                           << "; CUDA row code rounds to f8E4M3FN or i8 with "
-                             "f32 scales [N1]";
+                             "f32 scales, or ue8m0_packed ones [N1]";
   if (!quantize.getScale() &&
       type.getGranularity().getKind() == q::GranularityKind::PerTensor)
     return op.emitError() << "internal error: " << op.getLabel()
@@ -182,7 +184,9 @@ static Parameters parametersOf(kernel::RowwiseOp op) {
     parameters.add(formatv("{0} *out{1}", memoryTypeName(element), i),
                    formatv("out{0}: {1}", i, textOf(type)));
     if (quantized)
-      parameters.add(formatv("float *scale{0}", i),
+      parameters.add(formatv("{0} *scale{1}",
+                             quantized.getScaleType().isF32() ? "float" : "u8",
+                             i),
                      formatv("scale{0}: its scales", i));
   }
   if (op.getCache()) {

@@ -23,6 +23,7 @@ module {
     %y = kernel.place 1024 : !kernel.buffer<tensor<?x256xbf16>>
     %q = kernel.place 2048 scales 4096 : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32>>
     %qc = kernel.place 2048 scales 4096 : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>>
+    %qp = kernel.place 2048 scales 4096 : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>>
     %z = kernel.place 8192 : !kernel.buffer<tensor<?x4096xbf16>>
     %qz = kernel.place 16384 scales 32768 : !kernel.buffer<!q.tensor<?x4096xf8E4M3FN, per_token, f32>>
     %r = kernel.place 65536 : !kernel.buffer<tensor<?x37xf32>>
@@ -82,6 +83,19 @@ module {
     ^bb0(%a: tensor<256xf32>):
       %0 = q.quantize %a ue8m0 : tensor<256xf32> -> !q.tensor<1x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>
       kernel.yield %0 : !q.tensor<1x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>
+    }
+
+    // Exponents, four groups a word.
+    // CHECK-LABEL: // packed
+    //       CHECK: E4m3 *out0, u8 *scale0, int rows)
+    //       CHECK: const float scale = roundUpToPowerOfTwo(dynamicScale<true>(
+    //       CHECK: if (chunk % 4 == 0)
+    //  CHECK-NEXT:   storeExponent(scale0, scale, chunk / 4, 8, row, rows);
+    kernel.rowwise "packed" tokens of %b ins(%x : !kernel.buffer<tensor<?x256xbf16>>) access [row]
+        outs(%qp : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>>) {
+    ^bb0(%a: tensor<256xf32>):
+      %0 = q.quantize %a ue8m0 : tensor<256xf32> -> !q.tensor<1x256xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>
+      kernel.yield %0 : !q.tensor<1x256xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>
     }
 
     // A scale of the whole row: warps meet in shared memory. Few rows have a

@@ -296,6 +296,16 @@ OCTET_DEVICE void reduceGroups(const float *x, int width, int size, float *y, in
 // Quantisation
 //===----------------------------------------------------------------------===//
 
+/// The exponent of a power of two as group `group` of a row, where the exponents of four groups are
+/// a word: [cdiv(groups, 4)][rows, up to a multiple of 4] (B1). What is left of the last word is 0.
+OCTET_DEVICE void storeExponent(u8 *scales, float scale, int group, int groups, i64 row, int rows) {
+  u8 *const word = scales + 4 * (group / 4 * i64(alignUp(rows, 4)) + row);
+  word[group % 4] = static_cast<u8>(bitsOf(scale) >> 23);
+  if (group == groups - 1)
+    for (int i = group % 4 + 1; i < 4; ++i)
+      word[i] = 0;
+}
+
 /// x / scale where x is a value of BF16 or F16 and `inverse` = 1 / scale, rounded: the product's
 /// error is corrected once, which gives the quotient that division gives for all 2^30 + 2^33 pairs
 /// of significands (tried one by one), -0 too, as long as all steps stay among normal numbers or
