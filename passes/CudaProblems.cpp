@@ -155,5 +155,5 @@ LogicalResult octet::refuseUnwritten(ModuleOp module) {
   llvm::interleaveComma(kernels, diag, [&](const auto &entry) {
     diag << entry.first << " (" << entry.second << ")";
   });
-  return diag << "; --compile-to plan-buffers goes as far as it can [C11]";
+  return diag << "; --compile-to plan-buffers goes as far as it can [C9]";
 }

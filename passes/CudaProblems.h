@@ -42,7 +42,7 @@ VariantTable chooseSm90Variants(const cuda::GemmProblem &problem,
 cuda::AttentionProblem makeProblem(kernel::AttentionOp op, const Target &target,
                                    model::SettingsAttr settings);
 
-/// One error that lists the kernels that are named and not written (C11), or
+/// One error that lists the kernels that are named and not written (C9), or
 /// success. Both emit-kernels and lower-to-host end there.
 mlir::LogicalResult refuseUnwritten(mlir::ModuleOp module);
 

@@ -272,7 +272,7 @@ LogicalResult SelectKernels::selectOther(Operation *op) {
     params.erase(name);
   remark::passed(op->getLoc(),
                  remark::RemarkOpts::name("kernel").category(kFlag))
-      << remark::add("{0}: needs {1}, which is not written yet [C11]",
+      << remark::add("{0}: needs {1}, which is not written yet [C9]",
                      module.getValue(), kernel);
   OpBuilder b(op);
   auto launch = kernel::LaunchOp::create(

@@ -152,7 +152,8 @@ Status PlanMaker::addMatrix(int64_t n, int64_t k,
   if (!family)
     return inputError("--target " + options.target,
                       "kernel '" + gemm.getKernel().str() + "' for " +
-                          shapeText(n, k) + " is not written yet");
+                          shapeText(n, k) + " is not written yet",
+                      "C9");
   cuda::GemmProblem problem = makeProblem(gemm, target);
   OCTET_TRY_ASSIGN(KernelLaunch launch, family(problem, target));
   for (const cuda::KernelVariant &variant : launch.variants)

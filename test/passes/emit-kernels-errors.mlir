@@ -4,7 +4,7 @@
   activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>
 
 // One error for all kernels that are named and not written.
-// expected-error @+1 {{kernels that are not written yet: cuda.gguf_gemm (m.a), sm90.indexer (i); --compile-to plan-buffers goes as far as it can [C11]}}
+// expected-error @+1 {{kernels that are not written yet: cuda.gguf_gemm (m.a), sm90.indexer (i); --compile-to plan-buffers goes as far as it can [C9]}}
 module attributes {model.settings = #settings} {
   func.func @step(%b: !model.batch, %q: tensor<?x64xbf16>, %l: index) {
     %w = q.weight @w : tensor<128x64xbf16>
