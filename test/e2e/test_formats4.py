@@ -95,7 +95,10 @@ class Formats(Models):
             if dtype == "f32":
                 self.compare(name, "weights", got, want)
             else:
-                self.compare_size(name, "weights", got, want)
+                # A step of E2M1 is 8 of E4M3's: what BF16 rounds before it flips
+                # codes, and each by more.
+                self.compare_size(name, "weights", got, want,
+                                  limit=0.6 if flags else 0.25)
 
 
 class Refusals(Models):

@@ -166,13 +166,13 @@ class Models(TestCase):
             if token == 2:  # the end of the sequence
                 return
 
-    def compare_size(self, name, kind, got, want):
+    def compare_size(self, name, kind, got, want, limit=0.25):
         for prompt, result in want.items():
             flat = [x for row in result["logits"] for x in row]
             error = rel_l2(got[f"{prompt}.logits"][1], flat)
             unquantised = result["margins"][-1] == math.inf
-            limit = 0.03 if unquantised else 0.25
-            self.assertLess(error, limit, f"{name} [{kind}, bf16] {prompt}")
+            self.assertLess(error, 0.03 if unquantised else limit,
+                            f"{name} [{kind}, bf16] {prompt}")
 
 
 for case, (arguments, options) in CASES.items():
