@@ -268,25 +268,41 @@ def static_scale_of_modelopt_is_missing():
     return model, [reject("W6", f"{LAYER}.self_attn.v_proj", "input_scale")]
 
 
-@case("C7 C8 N7", "radixark/miles#2855")
-def experts_in_nvfp4():
-    """Experts are NVFP4, all else is BF16 by globs; groups of 16 are not cut."""
+def nvfp4_experts(width):
+    """Experts are NVFP4, all else is BF16 by globs."""
     model = experts("Qwen3MoeForCausalLM", {
         "quant_method": "modelopt", "quant_algo": "NVFP4", "group_size": 16,
-        "exclude_modules": ["lm_head", "model.layers.*.self_attn*", "*mlp.gate"]}, nvfp4, width=48)
+        "exclude_modules": ["lm_head", "model.layers.*.self_attn*", "*mlp.gate"]}, nvfp4, width=width)
     for name in "qkvo":
         path = f"{LAYER}.self_attn.{name}_proj"
         n, k = model.tensors[f"{path}.weight"][1][0], 512
         for key in [key for key in model.tensors if key.startswith(path + ".")]:
             del model.tensors[key]
         model.linear(path, n, k, bf16)
+    return model
+
+
+@case("C7 C8 N7", "radixark/miles#2855")
+def experts_in_nvfp4():
+    """Groups of 16 are not cut; products in FP4 read whole copies of 32 along K."""
+    model = nvfp4_experts(48)
     want = {"method": "nvfp4", "num_local_experts": 4, "w13_weight_shape": [4, 96, 256],
             "w13_scale_shape": [4, 96, 32], "w2_weight_shape": [4, 512, 24],
             "w2_scale_shape": [4, 512, 3]}
     return model, [accept({EXPERTS: want, QKV: PLAIN}, silent=["C7]", "C13]"]),
                    reject("W3", EXPERTS, "24", "16", tp=2),
                    accept({EXPERTS: {"num_local_experts": 2, "w2_weight_shape": [2, 512, 24]}},
-                          tp=2, ep=2)]
+                          tp=2, ep=2),
+                   reject("C11", EXPERTS, "48", "32", target="sm_100")]
+
+
+@case("B4 N7")
+def products_of_experts_in_nvfp4():
+    """Where FP4 products are, activations of experts have groups of 16, too."""
+    return nvfp4_experts(64), [
+        accept({EXPERTS: {"method": "nvfp4", "activation": "dynamic-token-group-16"}},
+               target="sm_100"),
+        accept({EXPERTS: {"activation": "none", "compute_dtype": "BF16"}})]
 
 
 # Quark, fbgemm, experts of fp8 in FP4
