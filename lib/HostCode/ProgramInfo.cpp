@@ -189,8 +189,13 @@ FailureOr<std::string> octet::host::makeInfo(ModuleOp module,
   info["target"] = settings.getTarget().str();
   info["numerics"] = settings.getNumerics().str();
   info["dtype"] = textOf(settings.getDtype());
-  if (auto nvrtc = module->getAttrOfType<StringAttr>("kernel.nvrtc"))
+  // Cubins of any 13.x load on the drivers of 13.0.
+  if (auto nvrtc = module->getAttrOfType<StringAttr>("kernel.nvrtc")) {
+    int64_t major = 0;
+    nvrtc.getValue().split('.').first.getAsInteger(10, major);
     info["nvrtc"] = nvrtc.str();
+    info["driver"] = 1000 * major;
+  }
   for (NamedAttribute fact : facts)
     info[fact.getName().str()] = toJson(fact.getValue());
   auto layers = dyn_cast_or_null<IntegerAttr>(facts.get("layers"));

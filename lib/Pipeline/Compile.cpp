@@ -16,6 +16,7 @@
 #include "octet/Diagnostics/Diagnostics.h"
 #include "octet/HostCode/HostCode.h"
 #include "octet/Pipeline/Pipelines.h"
+#include "octet/QuantMethods/Target.h"
 #include "octet/Quantize/GgufTokenizerFiles.h"
 #include "octet/Support/ConfigSubject.h"
 #include "octet/Support/Escape.h"
@@ -24,6 +25,7 @@
 #include "octet/Text/ChatTemplate.h"
 #include "octet/Text/Tokenizer.h"
 #include "passes/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatAdapters.h"
 #include "llvm/Support/Path.h"
@@ -321,10 +323,70 @@ static Status checkPath(const CompileOptions &options) {
                     "text to find the weights; a name or link in UTF-8 works");
 }
 
+Result<std::vector<std::string>> splitTargets(const std::string &text) {
+  llvm::SmallVector<llvm::StringRef> names;
+  llvm::StringRef(text).split(names, ',');
+  if (names.size() == 1)
+    return std::vector<std::string>{text};
+  std::vector<std::string> targets;
+  for (llvm::StringRef name : names) {
+    Result<Target> target = parseTarget(name, "--target");
+    if (!target) {
+      ErrorInfo error = target.takeStatus().takeInfo();
+      error.kind = ErrorKind::Usage;
+      return error;
+    }
+    if (llvm::is_contained(targets, target->name))
+      return usageError("--target " + escapeName(text),
+                        target->name + " stands there twice");
+    targets.push_back(target->name);
+  }
+  return targets;
+}
+
+/// One program each; what else a checkpoint gives is the same for all. The
+/// runtime takes the program that fits its device (runtime/cuda/Targets.h).
+static Status compileTargets(const CompileOptions &options,
+                             llvm::ArrayRef<std::string> targets) {
+  std::vector<char> first;
+  std::vector<PayloadSection> sections;
+  for (auto [i, target] : llvm::enumerate(targets)) {
+    CompileOptions one = options;
+    one.import.target = target;
+    one.notes &= i == 0;
+    for (std::string *folder : {&one.dumpIR, &one.phases.dumpCuda})
+      if (!folder->empty())
+        *folder += "/" + target;
+    if (options.progress)
+      llvm::errs() << target << '\n';
+    OCTET_TRY(runPhases(
+        one, [&](ModuleOp module, const Checkpoint &checkpoint) -> Status {
+          OCTET_TRY_ASSIGN(std::vector<char> object, emitObject(module));
+          OCTET_TRY_ASSIGN(std::vector<char> program, linkProgram(object));
+          if (i > 0) {
+            sections.push_back({"program." + std::to_string(i), program});
+            return Status::success();
+          }
+          first = std::move(program);
+          OCTET_TRY_ASSIGN(sections, readSections(checkpoint));
+          return Status::success();
+        }));
+  }
+  std::string list = llvm::join(targets, ",");
+  sections.push_back({"targets", {list.begin(), list.end()}});
+  return options.emit == EmitKind::Program
+             ? writeProgram(options.output, first, sections)
+             : writeExecutable(options.output, first, sections);
+}
+
 Status compile(const CompileOptions &options) {
   OCTET_TRY(checkPath(options));
   if (options.output != "-")
     OCTET_TRY(checkNotInput("-o", options.output, {&options.checkpoint, 1}));
+  OCTET_TRY_ASSIGN(std::vector<std::string> targets,
+                   splitTargets(options.import.target));
+  if (targets.size() > 1)
+    return compileTargets(options, targets);
   return runPhases(options, [&](ModuleOp module, const Checkpoint &checkpoint) {
     return writeOutput(options, module, checkpoint);
   });

@@ -10,6 +10,7 @@
 #include "octet/Checkpoint/TensorReader.h"
 #include "octet/Support/Checked.h"
 #include "octet/Support/Escape.h"
+#include "runtime/cuda/Targets.h"
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -315,12 +316,31 @@ const void *ProgramImage::find(const char *symbol) const {
   return dlsym(handle, symbol);
 }
 
+/// The section of the program that fits this machine; of several the one whose
+/// target does. `targets` lists them, by commas.
+static Result<std::span<const std::byte>> findProgram(const Payload &payload) {
+  std::string name = "program";
+  if (auto list = payload.section("targets")) {
+    std::vector<std::string> targets(1);
+    for (std::byte each : *list)
+      if (char(each) == ',')
+        targets.emplace_back();
+      else
+        targets.back() += char(each);
+    size_t chosen = cu::chooseTarget(targets, cu::probeCapability());
+    if (chosen > 0)
+      name += "." + std::to_string(chosen);
+  }
+  if (auto image = payload.section(name))
+    return *image;
+  return inputError(payload.path(),
+                    "the payload has no section '" + name + "'");
+}
+
 Result<std::shared_ptr<const Program>> Program::load(const Payload &payload) {
   const std::string &subject = payload.path();
-  auto image = payload.section("program");
-  if (!image)
-    return inputError(subject, "the payload has no section 'program'");
-  OCTET_TRY_ASSIGN(ProgramImage loaded, ProgramImage::load(*image, subject));
+  OCTET_TRY_ASSIGN(std::span<const std::byte> image, findProgram(payload));
+  OCTET_TRY_ASSIGN(ProgramImage loaded, ProgramImage::load(image, subject));
   std::shared_ptr<Program> program(new Program(std::move(loaded)));
   program->path = subject;
   program->abi = static_cast<const octet_program_t *>(

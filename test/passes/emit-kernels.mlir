@@ -38,6 +38,7 @@
 //       HOST:   %[[L:.+]] = llvm.mlir.addressof @octet.launch
 //       HOST:   llvm.call %{{.+}}(%arg0, %[[L]], %arg1, %{{.+}}, %{{.+}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, !llvm.ptr, i64, !llvm.ptr) -> ()
 //       HOST: @octet.cubin("\7FELF
+//       HOST: nvrtc\22:\22{{[0-9.]+}}\22,\22driver\22:{{[0-9]+}}000
 //       HOST: @octet_program()
 //       HOST:   llvm.mlir.addressof @octet.images
 module attributes {model.settings = #settings, kernel.arena_bytes = 8192 : i64,

@@ -70,7 +70,16 @@ static Status checkOptions(const CompileOptions &options, bool emitGiven) {
                                     options.compileTo +
                                     " is its IR; one of the two, or --emit ir");
   const ImportOptions &import = options.import;
-  OCTET_TRY(checkNames(import.target, import.numerics, import.quantization));
+  OCTET_TRY_ASSIGN(std::vector<std::string> targets,
+                   splitTargets(import.target));
+  for (const std::string &target : targets)
+    OCTET_TRY(checkNames(target, import.numerics, import.quantization));
+  if (targets.size() > 1 &&
+      ((options.emit != EmitKind::Exe && options.emit != EmitKind::Program) ||
+       !options.compileTo.empty()))
+    return usageError("--target " + escapeName(import.target),
+                      "text and objects are of one target; only --emit exe and "
+                      "program hold several");
   bool text = options.emit == EmitKind::IR || options.emit == EmitKind::LLVM ||
               !options.compileTo.empty();
   if (!text && (options.output.empty() || options.output == "-"))
@@ -83,7 +92,9 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
   verb->add_option("--target", i.target,
                    "cpu, sm_80, sm_86, sm_89, sm_90a, sm_100f or sm_120f (the "
                    "last two are compiled and not tested: no such device was "
-                   "at hand), or native: the CPU [native]")
+                   "at hand), or native: the CPU; several, as in "
+                   "sm_89,sm_90a, give one executable that takes what fits its "
+                   "device [native]")
       ->check(notEmpty())
       ->type_name("TARGET")
       ->group(model);

@@ -14,6 +14,7 @@
 #include "octet/Support/Status.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include <string>
+#include <vector>
 
 namespace octet {
 
@@ -52,8 +53,13 @@ using ModuleUser =
 /// the call. \returns as compile does, or what `use` returns.
 Status runPhases(const CompileOptions &options, ModuleUser use);
 
-/// Runs the phases and writes the output, a temporary first and then a rename.
-/// Diagnostics of passes go to stderr as they come.
+/// The targets of `--target`: "sm_89,sm_90a" gives two, by their canonical
+/// names; a single one is left as it is, for the importer knows `native` too.
+/// \returns a usage error for a name that is none, or that comes twice.
+Result<std::vector<std::string>> splitTargets(const std::string &text);
+
+/// Runs the phases, for each target anew, and writes the output, a temporary
+/// first and then a rename. Diagnostics of passes go to stderr as they come.
 /// \returns the error; ErrorInfo::message is empty if it was printed already.
 Status compile(const CompileOptions &options);
 

@@ -1,0 +1,31 @@
+//===- Targets.h - Which of several programs a device runs ------*- C++ -*-===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef OCTET_RUNTIME_CUDA_TARGETS_H
+#define OCTET_RUNTIME_CUDA_TARGETS_H
+
+#include "runtime/cuda/Driver.h"
+#include <optional>
+#include <span>
+
+namespace octet::rt::cu {
+
+/// Compute capability of the first device, times ten; nothing where there is no
+/// driver or no device. No context is made.
+std::optional<int> probeCapability(const std::string &library = kDriverLibrary);
+
+/// The row of `targets` whose program is run: the closest one whose machine
+/// code the device takes, else the closest one whose PTX its driver compiles,
+/// else `cpu`. Where none of them will do it is the first, whose error says
+/// why.
+size_t chooseTarget(std::span<const std::string> targets,
+                    std::optional<int> capability);
+
+} // namespace octet::rt::cu
+
+#endif // OCTET_RUNTIME_CUDA_TARGETS_H
