@@ -422,6 +422,28 @@ TEST_F(CudaTest, UnknownKernel) {
       << status.info().message;
 }
 
+TEST_F(CudaTest, ParametersAreThoseOfTheKernel) {
+  struct {
+    const char *program, *message;
+  } cases[] = {{"fake-cuda-size",
+                "kernel 'fake_add' has a parameter 3 of 4 bytes, its launch "
+                "has one of 8"},
+               {"fake-cuda-count", "kernel 'fake_add' has 4 parameters, its "
+                                   "launch has 5"}};
+  for (auto [program, message] : cases) {
+    auto model = load(program);
+    ASSERT_TRUE(model.ok());
+    Engine engine(**model);
+    Sequence s = prompt(5, 1);
+    std::vector<float> logits;
+    Status status = engine.prefill(s, 1, logits);
+    ASSERT_FALSE(status.ok());
+    EXPECT_EQ(status.info().subject, "layers.{l}.add");
+    EXPECT_NE(status.info().message.find(message), std::string::npos)
+        << status.info().message;
+  }
+}
+
 TEST_F(CudaTest, FailedLaunchNamesItsModule) {
   auto model = load();
   ASSERT_TRUE(model.ok());

@@ -33,6 +33,8 @@ octet_add_fake_cuda_program(fake-cuda-program FAKE_NO_PTX)
 octet_add_fake_cuda_program(fake-cuda-sm89 FAKE_TARGET="sm_89")
 octet_add_fake_cuda_program(fake-cuda-no-ptx FAKE_TARGET="sm_89" FAKE_NO_PTX)
 octet_add_fake_cuda_program(fake-cuda-entry FAKE_ENTRY="fake_gone")
+octet_add_fake_cuda_program(fake-cuda-size FAKE_SIZE)
+octet_add_fake_cuda_program(fake-cuda-count FAKE_COUNT)
 add_library(fake-cuda MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_cuda.cpp
   ${PROJECT_SOURCE_DIR}/runtime/core/Sampler.cpp)
 set_target_properties(fake-cuda PROPERTIES PREFIX "" CXX_VISIBILITY_PRESET hidden
@@ -42,7 +44,8 @@ add_custom_command(TARGET fake-cuda POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/unit/fake-driver
   COMMAND ${CMAKE_COMMAND} -E create_symlink ../fake-cuda.so
           ${PROJECT_BINARY_DIR}/unit/fake-driver/libcuda.so.1)
-set(fake_cuda fake-cuda fake-cuda-program fake-cuda-sm89 fake-cuda-no-ptx fake-cuda-entry)
+set(fake_cuda fake-cuda fake-cuda-program fake-cuda-sm89 fake-cuda-no-ptx fake-cuda-entry
+  fake-cuda-size fake-cuda-count)
 
 octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp
   LINK OctetCheckpoint OctetPayload OctetSupport)

@@ -1,5 +1,4 @@
-/*===- fake_cuda_program.c - The program of fake_program.c on CUDA -*- C
--*-===*\
+/*===- fake_cuda_program.c - fake_program.c on CUDA ---------------*- C -*-===*\
 |*                                                                            *|
 |* Part of the Octet project, under the Apache License v2.0 with LLVM         *|
 |* Exceptions. See LICENSE for license information.                           *|
@@ -8,10 +7,11 @@
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
 |* The same model, launched instead of called. Its kernels are those of       *|
-|* fake_kernels.cu; without FAKE_CUBIN (a file made of that by nvcc) the *|
+|* fake_kernels.cu; without FAKE_CUBIN (a file made of that by nvcc) the       *|
 |* image is a word that fake_cuda.cpp knows, which runs them on the           *|
 |* processor. FAKE_TARGET is the target it claims, FAKE_NO_PTX leaves out the *|
-|* PTX, FAKE_ENTRY breaks the name of one kernel.                             *|
+|* PTX, FAKE_ENTRY breaks the name of one kernel, FAKE_SIZE and FAKE_COUNT    *|
+|* its last parameter.                                                        *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -127,6 +127,13 @@ static int32_t load(octet_ctx *ctx, int64_t rank) {
 
 #define ADDRESS(i) {.kind = OCTET_PARAM_ADDRESS, .arg = i}
 #define ROWS {.kind = OCTET_PARAM_ROWS}
+#if defined(FAKE_SIZE)
+#define FAKE_LAST ADDRESS(0)
+#elif defined(FAKE_COUNT)
+#define FAKE_LAST ROWS, ROWS
+#else
+#define FAKE_LAST ROWS
+#endif
 #define ONE {.times = 1, .fixed = 1}
 #define EACH_ROW {.times = 1, .per_rows = 1}
 
@@ -216,7 +223,7 @@ static const octet_launch attention_launch = {.module = "layers.{l}.attn",
                                               .row_bytes = 8 * Q};
 
 static const octet_param add_params[] = {
-    ADDRESS(0), ADDRESS(1), {.kind = OCTET_PARAM_WORKSPACE}, ROWS};
+    ADDRESS(0), ADDRESS(1), {.kind = OCTET_PARAM_WORKSPACE}, FAKE_LAST};
 KERNEL(add_kernel, FAKE_ENTRY, add_params, .workspace_bytes = 64,
        .grid = {EACH_ROW, ONE, ONE})
 LAUNCH(add_launch, "layers.{l}.add", add_kernel, .row_bytes = 12 * H)
