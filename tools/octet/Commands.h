@@ -46,6 +46,8 @@ void addCompileCommand(CLI::App &app, Action &action);
 void addExplainCommand(CLI::App &app, Action &action);
 /// Adds `octet info` to `app`.
 void addInfoCommand(CLI::App &app, Action &action);
+/// Adds `octet kernel` to `app`.
+void addKernelCommand(CLI::App &app, Action &action);
 /// Adds `octet ledger` to `app`.
 void addLedgerCommand(CLI::App &app, Action &action);
 /// Adds `octet quantize` to `app`.

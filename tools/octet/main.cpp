@@ -126,6 +126,7 @@ int main(int argc, char **argv) {
   addCompileCommand(app, action);
   addExplainCommand(app, action);
   addInfoCommand(app, action);
+  addKernelCommand(app, action);
   addLedgerCommand(app, action);
   addQuantizeCommand(app, action);
   Result<Parsed> parsed = parseCommandLine(app, arguments);

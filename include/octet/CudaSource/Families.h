@@ -34,10 +34,10 @@ struct GemmProblem {
   int32_t biasType = -1; ///< none
   int32_t wScaleMode = OCTET_SCALE_NONE, xScaleMode = OCTET_SCALE_NONE;
   int32_t wScaleType = OCTET_F32;
-  int64_t blockN = 0, blockK = 0;     ///< of the weight's scales
-  bool columnMajorScales = false;     ///< of x: [cdiv(K, bk)][align4(M)] (P3)
-  int64_t multiprocessors = 132;      ///< of the device that is tuned for
-  std::vector<int64_t> maxM = {-1};   ///< kernel.gemm's choices by M
+  int64_t blockN = 0, blockK = 0;   ///< of the weight's scales
+  bool columnMajorScales = false;   ///< of x: [cdiv(K, bk)][align4(M)] (P3)
+  int64_t multiprocessors = 132;    ///< of the device that is tuned for
+  std::vector<int64_t> maxM = {-1}; ///< kernel.gemm's choices by M
   std::vector<std::string> variants = {""};
 
   /// Arguments of the launch; an operand that is not there has no use.
