@@ -104,7 +104,7 @@ class Formats(Models):
 class Refusals(Models):
     """Hostile values: one error with the tensor, the element and the rule."""
 
-    def refuse(self, name, form, tensor, change, *parts):
+    def refuse(self, name, form, tensor, change, *parts, options=()):
         folder = self.make(name, "--seed", SEED, "--arch", "llama", "--format",
                            form, *SMALL)
         path = folder / "model.safetensors"
@@ -114,7 +114,7 @@ class Refusals(Models):
         change(data)
         tensors[tensor] = (dtype, shape, bytes(data))
         make_model.write_safetensors(path, tensors)
-        exe = self.compile(folder, name + ".exe")
+        exe = self.compile(folder, name + ".exe", *options)
         ids = self.dir / "ids.json"
         ids.write_text('{"p0": [5, 6]}')
         done = self.call(exe, "logits", "--ids-file", ids, "-o",
@@ -146,6 +146,14 @@ class Refusals(Models):
         self.refuse("w6global", "nvfp4-ct",
                     "model.layers.0.mlp.down_proj.weight_global_scale", change,
                     "element [0] is -1", "[W6]")
+
+    def test_w6_input_scale(self):
+        """A stored scale that divides becomes a factor, which is checked."""
+        def change(data):
+            data[:] = struct.pack("<f", 0.0)
+        self.refuse("w6input", "nvfp4-ct-w4a4",
+                    "model.layers.1.mlp.up_proj.input_global_scale", change,
+                    "[W6]", options=["--numerics", "sm_100f"])
 
     def test_w6_nan_exponent(self):
         def change(data):
