@@ -100,11 +100,10 @@ VariantTable octet::chooseSm90Variants(const cuda::GemmProblem &problem,
         "K is not split {0} ways for few rows: the order of a row's sum would "
         "depend on how many there are, which --batch-invariant forbids",
         splits);
-  const int stepK = problem.xType == OCTET_E4M3 ? 128 : 64;
   for (const cuda::Sm90Variant &each :
        cuda::chooseSm90Tiles(problem, !batchInvariant)) {
     table.maxM.push_back(each.maxM);
-    table.names.push_back(each.tiles.name(stepK));
+    table.names.push_back(cuda::nameSm90Tiles(problem, each.tiles));
   }
   return table;
 }

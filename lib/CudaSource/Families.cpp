@@ -85,6 +85,17 @@ AttentionFamily octet::cuda::findAttentionFamily(std::string_view kernel) {
   return find(kAttentionFamilies, kernel);
 }
 
+std::vector<std::string>
+octet::cuda::listGemmVariants(const GemmProblem &problem, int64_t m,
+                              size_t most) {
+  std::vector<std::string> names;
+  if (findGemmFamily(problem.kernel) != makeSm90Gemm)
+    return names;
+  for (const Sm90Tiles &tiles : listSm90Candidates(problem, m, most))
+    names.push_back(nameSm90Tiles(problem, tiles));
+  return names;
+}
+
 std::string_view octet::cuda::typeName(int32_t type) {
   switch (type) {
   case OCTET_F32:

@@ -183,9 +183,13 @@ static std::string configText(const Sm90Tiles &t) {
   return rest + text.substr(2) + ">";
 }
 
+std::string octet::cuda::nameSm90Tiles(const GemmProblem &p,
+                                       const Sm90Tiles &tiles) {
+  return tiles.name(int(kRowBytes / elementBytes(p.xType)));
+}
+
 static KernelInstance makeInstance(const GemmProblem &p, const Sm90Tiles &t) {
-  const int stepK = int(kRowBytes / elementBytes(p.xType));
-  std::string tiles = t.name(stepK);
+  std::string tiles = nameSm90Tiles(p, t);
   KernelInstance instance;
   instance.label = std::string(familyName(p)) + " " + tiles;
   instance.entry = "octet_kernel_sm90_" + problemName(p) + "_" + tiles;

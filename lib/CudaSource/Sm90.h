@@ -50,6 +50,9 @@ std::vector<Sm90Variant> chooseSm90Tiles(const GemmProblem &problem,
 std::vector<Sm90Tiles> listSm90Candidates(const GemmProblem &problem, int64_t m,
                                           size_t most);
 
+/// Tiles by the name that they have in a problem's variants.
+std::string nameSm90Tiles(const GemmProblem &problem, const Sm90Tiles &tiles);
+
 /// Why the templates do not make a problem, or "".
 std::string rejectSm90(const GemmProblem &problem);
 /// Why they do not make it of these tiles, or "".

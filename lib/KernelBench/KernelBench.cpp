@@ -91,6 +91,10 @@ public:
 
 private:
   Status addMatrix(int64_t n, int64_t k, const std::vector<int64_t> &rows);
+  int64_t addLaunch(KernelLaunch launch);
+  Status addCandidates(const cuda::GemmProblem &problem, const Target &target,
+                       cuda::GemmFamily family, BenchCase c,
+                       const std::vector<int64_t> &rows);
 
   const KernelBenchOptions &options;
   DialectRegistry registry;
@@ -128,6 +132,57 @@ static BenchCase caseOf(const cuda::GemmProblem &problem) {
   return c;
 }
 
+int64_t PlanMaker::addLaunch(KernelLaunch launch) {
+  for (const cuda::KernelVariant &variant : launch.variants)
+    for (const KernelInstance &kernel : variant.kernels)
+      sources.try_emplace(kernel.entry, kernel.source);
+  plan.launches.push_back(std::move(launch));
+  return int64_t(plan.launches.size()) - 1;
+}
+
+/// The variant that select-kernels takes for `m` rows.
+static std::string chosenVariant(const cuda::GemmProblem &problem, int64_t m) {
+  for (size_t i = 0; i < problem.maxM.size(); ++i)
+    if (problem.maxM[i] < 0 || m <= problem.maxM[i])
+      return problem.variants[i];
+  return problem.variants.back();
+}
+
+/// A launch of one variant each, shared by the numbers of rows that have it.
+Status PlanMaker::addCandidates(const cuda::GemmProblem &problem,
+                                const Target &target, cuda::GemmFamily family,
+                                BenchCase c, const std::vector<int64_t> &rows) {
+  std::map<std::string, int64_t> launchOf;
+  for (int64_t m : rows) {
+    std::vector<std::string> names =
+        cuda::listGemmVariants(problem, m, size_t(options.candidates));
+    if (names.empty())
+      return inputError("--target " + options.target,
+                        "kernel '" + problem.kernel +
+                            "' is not chosen by a table: there is nothing to "
+                            "tune; sm_90a has one");
+    const std::string chosen = chosenVariant(problem, m);
+    std::erase(names, chosen);
+    names.insert(names.begin(), chosen);
+    c.m = m;
+    c.launches.clear();
+    c.variants = names;
+    for (const std::string &name : names) {
+      auto [place, isNew] = launchOf.try_emplace(name, 0);
+      if (isNew) {
+        cuda::GemmProblem one = problem;
+        one.maxM = {-1};
+        one.variants = {name};
+        OCTET_TRY_ASSIGN(KernelLaunch launch, family(one, target));
+        place->second = addLaunch(std::move(launch));
+      }
+      c.launches.push_back(place->second);
+    }
+    plan.cases.push_back(c);
+  }
+  return Status::success();
+}
+
 /// The launch of one matrix, as the phases up to plan-buffers choose it.
 Status PlanMaker::addMatrix(int64_t n, int64_t k,
                             const std::vector<int64_t> &rows) {
@@ -155,13 +210,11 @@ Status PlanMaker::addMatrix(int64_t n, int64_t k,
                           shapeText(n, k) + " is not written yet",
                       "C9");
   cuda::GemmProblem problem = makeProblem(gemm, target);
-  OCTET_TRY_ASSIGN(KernelLaunch launch, family(problem, target));
-  for (const cuda::KernelVariant &variant : launch.variants)
-    for (const KernelInstance &kernel : variant.kernels)
-      sources.try_emplace(kernel.entry, kernel.source);
   BenchCase c = caseOf(problem);
-  c.launches = {int64_t(plan.launches.size())};
-  plan.launches.push_back(std::move(launch));
+  if (options.candidates)
+    return addCandidates(problem, target, family, c, rows);
+  OCTET_TRY_ASSIGN(KernelLaunch launch, family(problem, target));
+  c.launches = {addLaunch(std::move(launch))};
   for (int64_t m : rows) {
     c.m = m;
     plan.cases.push_back(c);

@@ -48,6 +48,8 @@ void addExplainCommand(CLI::App &app, Action &action);
 void addInfoCommand(CLI::App &app, Action &action);
 /// Adds `octet kernel` to `app`.
 void addKernelCommand(CLI::App &app, Action &action);
+/// Adds `octet tune` to `app`.
+void addTuneCommand(CLI::App &app, Action &action);
 /// Adds `octet ledger` to `app`.
 void addLedgerCommand(CLI::App &app, Action &action);
 /// Adds `octet quantize` to `app`.

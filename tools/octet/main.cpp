@@ -129,6 +129,7 @@ int main(int argc, char **argv) {
   addKernelCommand(app, action);
   addLedgerCommand(app, action);
   addQuantizeCommand(app, action);
+  addTuneCommand(app, action);
   Result<Parsed> parsed = parseCommandLine(app, arguments);
   Status status = parsed.ok() ? Status::success() : parsed.takeStatus();
   if (status.ok() && *parsed == Parsed::Done)

@@ -69,6 +69,12 @@ using AttentionFamily = Result<KernelLaunch> (*)(const AttentionProblem &,
 GemmFamily findGemmFamily(std::string_view kernel);
 AttentionFamily findAttentionFamily(std::string_view kernel);
 
+/// The variants of a product's kernel that may be the fastest for `m` rows, by
+/// their names in GemmProblem::variants, the likeliest first: what `octet tune`
+/// measures. None where a family's choice is not from a table.
+std::vector<std::string> listGemmVariants(const GemmProblem &problem, int64_t m,
+                                          size_t most);
+
 /// "f32", "bf16", "f16", "e4m3" of an octet_dtype, as in names of kernels, and
 /// the C++ type of templates: "float", "octet::cuda::Bf16", ….
 std::string_view typeName(int32_t type);

@@ -9,7 +9,9 @@
 // `octet kernel`: one operator, a list of shapes, and an executable that checks
 // and times the kernels on a GPU machine. Each shape goes through the phases as
 // a program of one linear layer, so what is measured is what `octet compile`
-// would have put into a model.
+// would have put into a model. `octet tune` makes an executable that compares
+// the variants that may be the fastest, and prints the table that
+// select-kernels reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,6 +53,7 @@ struct KernelBenchOptions {
   std::string resultType = "bf16"; ///< bf16 or f16
   int64_t jobs = 0;                ///< compilations at once; 0: one a core
   bool batchInvariant = false;
+  int64_t candidates = 0; ///< of `octet tune`: variants a shape; 0: the chosen
   bool progress = false;
 };
 
