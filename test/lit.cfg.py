@@ -39,6 +39,7 @@ for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "ASAN_OPTIONS",
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 
 config.substitutions.append(("%python", f'"{config.python}"'))
+config.substitutions.append(("%cxx", f'"{config.octet_cxx}"'))
 config.substitutions.append(("%shared", config.octet_shared))
 if os.environ.get("OCTET_CHECK_ROUNDTRIP"):
     config.substitutions.append(

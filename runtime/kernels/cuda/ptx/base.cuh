@@ -89,6 +89,18 @@ OCTET_DEVICE void launchNextGrid() {
 OCTET_DEVICE u32 bitsOf(float x) { return __float_as_uint(x); }
 OCTET_DEVICE float floatOf(u32 bits) { return __uint_as_float(bits); }
 
+/// NaN if one is; -0 is below 0.
+OCTET_DEVICE float maxOrNan(float a, float b) {
+  float y;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+OCTET_DEVICE float minOrNan(float a, float b) {
+  float y;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+  return y;
+}
+
 //===----------------------------------------------------------------------===//
 // BF16 and F16
 //===----------------------------------------------------------------------===//

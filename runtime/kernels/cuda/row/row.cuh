@@ -73,18 +73,6 @@ template <class T> struct alignas(sizeof(T) * 8 < 16 ? 8 : 16) Chunk {
     return y;                                                                                      \
   }
 
-/// NaN if one is; -0 is below 0.
-OCTET_DEVICE float maxOrNan(float a, float b) {
-  float y;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
-}
-OCTET_DEVICE float minOrNan(float a, float b) {
-  float y;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
-  return y;
-}
-
 OCTET_ROW_UNARY(negate, -a)
 OCTET_ROW_UNARY(magnitude, fabsf(a))
 OCTET_ROW_UNARY(squareRoot, __fsqrt_rn(a))
