@@ -174,8 +174,16 @@ void SplitChecker::checkLinear(model::LinearOp op) {
   SmallVector<WeightCut> cuts = getCuts(op, ranks.tp, kvHeads);
   std::string problem = describeSplit(collect(cuts, model.linears), ranks.tp);
   auto type = dyn_cast<q::TensorType>(op.getWeight().getType());
-  if (problem.empty() && type && type.getActOrder() &&
-      type.getGranularity().isGroup() && cuts[0].cut.side == q::Side::Cols &&
+  // Each rank has a part of each group.
+  const bool cutsGroups = type && type.getActOrder() &&
+                          type.getGranularity().isGroup() &&
+                          cuts[0].cut.side == q::Side::Cols;
+  if (cutsGroups)
+    model.linears.push_back({.name = "input",
+                             .size = type.getGranularity().getBlockK(),
+                             .block = 1,
+                             .blockName = "group"});
+  if (problem.empty() && cutsGroups &&
       type.getGranularity().getBlockK() % ranks.tp != 0)
     problem = "its groups of " +
               std::to_string(type.getGranularity().getBlockK()) +

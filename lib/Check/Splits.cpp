@@ -122,13 +122,18 @@ SplitDimension Splitter::getDimension(const Part &part) const {
           .heads = isKv ? part.module->heads : 0};
 }
 
+static bool isOutOfOrder(const Part &part) {
+  const ResolvedModule &method = part.decision->method;
+  return method.quantized && method.format.actOrder && method.weight.isGroup();
+}
+
 /// W3 of rows out of order: each rank has a part of each group.
 static std::string describeOrder(const std::vector<Part *> &parts,
                                  int64_t degree) {
   for (const Part *part : parts) {
     const ResolvedModule &method = part->decision->method;
-    if (!method.quantized || !method.format.actOrder || !part->isRowSplit() ||
-        !method.weight.isGroup() || method.weight.blockK % degree == 0)
+    if (!isOutOfOrder(*part) || !part->isRowSplit() ||
+        method.weight.blockK % degree == 0)
       continue;
     return "its groups of " + std::to_string(method.weight.blockK) +
            " columns in act_order are not the same for each of tp=" +
@@ -151,6 +156,14 @@ void Splitter::splitMatrices(const std::string &subject,
   }
   auto &all = areExperts ? model.experts : model.linears;
   all.insert(all.end(), dimensions.begin(), dimensions.end());
+
+  // Rows out of order: each rank has a part of each group.
+  for (const Part *part : parts)
+    if (part->isRowSplit() && isOutOfOrder(*part))
+      all.push_back({.name = "input",
+                     .size = part->decision->method.weight.blockK,
+                     .block = 1,
+                     .blockName = "group"});
 
   const int64_t degree = areExperts ? ranks.getExpertDegree() : ranks.tp;
   std::vector<SplitDimension> checked = dimensions;

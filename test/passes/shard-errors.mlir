@@ -67,7 +67,7 @@ module {
 // -----
 
 // Groups in act_order belong to all ranks alike (W3).
-// expected-note @+1 {{for the whole model tp=}}
+// expected-note @+1 {{for the whole model tp=1, 2, 4 or 8 would work}}
 module {
   func.func @w3_act_order(%x: tensor<?x1024xbf16>) -> tensor<?x64xbf16> {
     %w = model.weight ["a.down_proj"] "qweight" stored [#q.stored<{qweight = tensor<128x64xi32>}, "">] : !q.tensor<64x1024xi4, group<8>, f16, zero_points_minus_one, act_order, layout = packed_k>

@@ -153,7 +153,9 @@ static constexpr std::array kRules = {
     Rule{"W9", "A fused module's input scale is the largest of its shards",
          "The static input_scale of a fused module is the maximum of its "
          "shards' values; for experts the maximum of w1 and w3 of one expert, "
-         "never over experts.",
+         "never over experts. The same holds for the scale above the groups of "
+         "NVFP4 weights where both operands are multiplied in FP4; the shards' "
+         "group scales are rounded again below it, their codes stay.",
          "The fused product reads one quantised input. The largest scale "
          "saturates least; one over all experts would waste range in most.",
          "q: 0.02, k: 0.03, v: 0.01: the input is quantised with 0.03.\n"
