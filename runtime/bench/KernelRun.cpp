@@ -12,6 +12,7 @@
 #include "octet/Support/Checked.h"
 #include "runtime/bench/KernelClock.h"
 #include "runtime/bench/KernelOperands.h"
+#include "runtime/cpu/ThreadPool.h"
 #include "runtime/cpu/Types.h"
 #include "runtime/cuda/Images.h"
 #include "runtime/cuda/Launch.h"
@@ -120,8 +121,9 @@ Status KernelRunner::open() {
                             "it has no code of kernel " + kernel.entry);
     launches.emplace_back(launch, imageOf);
   }
+  ThreadPool pool(ThreadPool::defaultThreads());
   OCTET_TRY_ASSIGN(Images loaded, Images::load(*driver, imageTable, plan.target,
-                                               options.subject));
+                                               options.subject, pool));
   images.emplace(std::move(loaded));
   return Status::success();
 }

@@ -81,7 +81,7 @@ CudaBackend::create(const Program &program, ThreadPool &pool,
   const octet_program_t &abi = *program.abi;
   OCTET_TRY_ASSIGN(Images images,
                    Images::load(driver, {abi.images, size_t(abi.num_images)},
-                                program.info.target, subject));
+                                program.info.target, subject, pool));
   backend->images.emplace(std::move(images));
   OCTET_TRY(checkMemory(program, driver.device()));
   OCTET_TRY(backend->stream.create(driver, subject));

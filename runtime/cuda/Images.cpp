@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/Images.h"
 #include "octet/Support/Escape.h"
+#include "runtime/cpu/ThreadPool.h"
 #include <charconv>
 
 using namespace octet;
@@ -97,7 +98,7 @@ Status Images::loadImage(const octet_image &image, bool tryMachine, bool tryPtx,
 Result<Images> Images::load(const Driver &driver,
                             std::span<const octet_image> list,
                             const std::string &target,
-                            const std::string &subject) {
+                            const std::string &subject, ThreadPool &pool) {
   const Fit fit = fitTarget(target, driver.device().capability);
   bool hasPtx = !list.empty();
   for (const octet_image &image : list)
@@ -108,12 +109,18 @@ Result<Images> Images::load(const Driver &driver,
   images.overlaps =
       fitTarget(target, 90) != Fit::Ptx && driver.device().capability >= 90;
   OCTET_TRY(images.zeroing.create(driver, subject));
-  for (const octet_image &image : list) {
-    CUmodule module = nullptr;
-    OCTET_TRY(
-        images.loadImage(image, fit == Fit::Machine, hasPtx, subject, module));
-    images.modules.push_back(module);
-  }
+  // PTX takes the driver seconds; it compiles several at once.
+  images.modules.resize(list.size());
+  std::vector<Status> results(list.size());
+  auto load = [&](int64_t begin, int64_t end) {
+    driver.makeCurrent();
+    for (size_t i = size_t(begin); i < size_t(end); ++i)
+      results[i] = images.loadImage(list[i], fit == Fit::Machine, hasPtx,
+                                    subject, images.modules[i]);
+  };
+  pool.parallelChunks(int64_t(list.size()), /*chunk=*/1, load);
+  for (Status &result : results)
+    OCTET_TRY(std::move(result));
   return images;
 }
 
@@ -122,7 +129,8 @@ Images::~Images() {
     return;
   driver->makeCurrent();
   for (CUmodule module : modules)
-    (void)driver->api.cuModuleUnload(module);
+    if (module)
+      (void)driver->api.cuModuleUnload(module);
 }
 
 //===----------------------------------------------------------------------===//

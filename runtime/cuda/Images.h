@@ -19,6 +19,10 @@
 #include <unordered_map>
 #include <vector>
 
+namespace octet::rt {
+class ThreadPool; // runtime/cpu/ThreadPool.h
+}
+
 namespace octet::rt::cu {
 
 /// How code for a target runs on a device.
@@ -47,13 +51,14 @@ public:
   /// Puts all images on the device: the machine code, or, if the device does
   /// not take it, the PTX.
   /// \param subject  the program's file.
+  /// \param pool     whose threads load them.
   /// \returns an input error that names both targets if the device is none of
   /// the program's; a machine error with the driver's text that names the
   /// image.
   static Result<Images> load(const Driver &driver,
                              std::span<const octet_image> images,
                              const std::string &target,
-                             const std::string &subject);
+                             const std::string &subject, ThreadPool &pool);
   Images(Images &&) = default;
   Images &operator=(Images &&) = delete;
   ~Images();

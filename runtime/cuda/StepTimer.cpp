@@ -26,7 +26,7 @@ static bool readsCache(const octet_launch &launch) {
 
 /// Operations a byte of a row, above which a launch is a product: rows of its
 /// operands meet all of its weight, those of a row kernel are used a few times.
-static constexpr int64_t kProductReuse = 32;
+static constexpr int64_t kProductReuse = 12;
 
 LaunchWork octet::rt::cu::workOf(const octet_launch &launch,
                                  const octet_batch &batch, int64_t rows,

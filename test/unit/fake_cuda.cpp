@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 
 using namespace octet::rt::cu;
 using octet::test::FakeCuda;
@@ -400,6 +401,8 @@ FAKE CUresult cuFuncGetParamInfo(CUfunction function, size_t index,
 
 FAKE CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                                  unsigned options, int *names, void **values) {
+  static std::mutex mutex; // a program loads its images in parallel
+  std::lock_guard lock(mutex);
   const bool isCode =
       std::strcmp(static_cast<const char *>(image), "fake cubin") == 0;
   const bool isPtx =
