@@ -129,9 +129,6 @@ cuda::AttentionProblem octet::makeProblem(kernel::AttentionOp op,
 }
 
 LogicalResult octet::refuseUnwritten(ModuleOp module) {
-  model::SettingsAttr settings = model::getSettings(module);
-  bool lacksRows =
-      !OCTET_HAVE_ROW_SOURCE && settings && settings.getTarget() != "cpu";
   llvm::MapVector<StringRef, StringRef> kernels; // and a module of each
   module.walk([&](Operation *op) {
     auto add = [&](auto kernel) {
@@ -144,8 +141,6 @@ LogicalResult octet::refuseUnwritten(ModuleOp module) {
       add(gemm);
     else if (auto attention = dyn_cast<kernel::AttentionOp>(op))
       add(attention);
-    else if (auto rows = dyn_cast<kernel::RowwiseOp>(op); rows && lacksRows)
-      kernels.insert({"cuda.rowwise", rows.getLabel()});
   });
   if (kernels.empty())
     return success();

@@ -16,13 +16,6 @@
 
 namespace octet {
 
-/// Whether the printer of row kernels is part of this build.
-#if __has_include("lib/CudaSource/RowSource.h")
-#define OCTET_HAVE_ROW_SOURCE 1
-#else
-#define OCTET_HAVE_ROW_SOURCE 0
-#endif
-
 /// What a product's kernel is specialised by, but for the choices by M.
 cuda::GemmProblem makeProblem(const Product &product, mlir::StringRef kernel,
                               mlir::StringRef module, const Target &target);

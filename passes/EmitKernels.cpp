@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lib/CudaSource/LaunchAttr.h"
+#include "lib/CudaSource/RowSource.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "octet/CudaSource/KernelCompiler.h"
@@ -29,9 +30,6 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#if OCTET_HAVE_ROW_SOURCE
-#include "lib/CudaSource/RowSource.h"
-#endif
 
 namespace octet {
 #define GEN_PASS_DEF_EMITKERNELS
@@ -90,12 +88,7 @@ FailureOr<cuda::KernelLaunch> EmitKernels::makeLaunch(Operation *op) {
   if (attention)
     return callFamily(op, cuda::findAttentionFamily(attention.getKernel()),
                       makeProblem(attention, parsed, settings), parsed);
-#if OCTET_HAVE_ROW_SOURCE
   return cuda::printRowwiseLaunch(cast<kernel::RowwiseOp>(op), parsed);
-#else
-  return op->emitError() << cast<kernel::RowwiseOp>(op).getLabel()
-                         << ": row kernels have no CUDA source yet";
-#endif
 }
 
 /// The text after the comments that it opens with, which name one operator.
