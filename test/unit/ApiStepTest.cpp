@@ -545,3 +545,50 @@ TEST_F(ApiStepTest, ModulesAndModels) {
   EXPECT_EQ(octet_model_free_pages(module.get()),
             octet_model_pages(module.get()));
 }
+
+//===----------------------------------------------------------------------===//
+// Tokens in place of logits
+//===----------------------------------------------------------------------===//
+
+TEST_F(ApiStepTest, DrawsWhatSampleDraws) {
+  octet_sampler_options warm;
+  octet_sampler_options_init(&warm, sizeof(warm));
+  warm.temperature = 0.9f;
+  warm.seed = 11;
+  auto a = create(someTokens(20, 1)), b = create(someTokens(9, 2));
+  auto c = fork(a.get()), d = fork(b.get());
+  const octet_entry first[] = {{a.get(), 20, 1}, {b.get(), 9, 2}};
+  // Rows: one of the first sequence, two of the second.
+  const octet_draw draws[] = {{nullptr, 0, 0}, {&warm, 1, 4}, {&warm, 2, 5}};
+  int32_t ids[3] = {-7, -7, -7};
+  EXPECT_EQ(errorOf(octet_step_draw, model.get(), first, size_t(2), draws,
+                    size_t(3), ids),
+            "");
+  EXPECT_EQ(octet_seq_cached(a.get()), 20);
+  std::vector<float> rows = step({{c.get(), 20, 1}, {d.get(), 9, 2}});
+  for (int i = 0; i < 3; ++i) {
+    int32_t id = -1;
+    EXPECT_EQ(errorOf(octet_sample, rows.data() + i * kFakeVocab, kFakeVocab,
+                      draws[i].options, draws[i].stream, draws[i].index,
+                      static_cast<const int32_t *>(nullptr), size_t(0), &id),
+              "");
+    EXPECT_EQ(ids[i], id) << "row " << i;
+  }
+}
+
+TEST_F(ApiStepTest, DrawsThatCannotBe) {
+  auto a = create(someTokens(5, 1));
+  const octet_entry entry[] = {{a.get(), 5, 1}};
+  octet_sampler_options wrong;
+  octet_sampler_options_init(&wrong, sizeof(wrong));
+  wrong.top_p = 2;
+  const octet_draw draws[] = {{&wrong, 0, 0}, {nullptr, 0, 0}};
+  int32_t ids[2];
+  EXPECT_EQ(errorOf(octet_step_draw, model.get(), entry, size_t(1), draws,
+                    size_t(2), ids),
+            "2 octet_step_draw: 2 draws for 1 rows of outputs");
+  EXPECT_EQ(errorOf(octet_step_draw, model.get(), entry, size_t(1), draws,
+                    size_t(1), ids),
+            "2 octet_step_draw: 'top_p' is 2; 0 to 1 would work");
+  EXPECT_EQ(octet_seq_cached(a.get()), 0);
+}
