@@ -63,3 +63,13 @@ func.func @latent(%q: tensor<?x512xbf16>, %c: tensor<?x512xbf16>, %r: tensor<?x6
       : tensor<?x512xbf16> -> tensor<?x128xbf16>
   return
 }
+
+// A rank's heads cut a block, so that kv_b has rows of others, which are zero (W3).
+// CHECK-LABEL: func.func @w3_padded_latents
+//       CHECK:   model.mla_attention {{.*}} kv_b(%{{.+}} : !q.tensor<512x512xf8E4M3FN, block<256x128>, f32>) {{.*}}kv_b_rows = #q.slice<rows 512 at #{{.+}}, padded, own = 384 of 256>
+func.func @w3_padded_latents(%q: tensor<?x512xbf16>, %c: tensor<?x512xbf16>, %r: tensor<?x64xbf16>, %w: !q.tensor<512x512xf8E4M3FN, block<256x128>, f32>, %b: !model.batch, %l: index) {
+  %0 = model.mla_attention %q, %c, %r : tensor<?x512xbf16>, tensor<?x64xbf16> kv_b(%w : !q.tensor<512x512xf8E4M3FN, block<256x128>, f32>) of %b[%l]
+      {heads = 4 : i64, nope_dim = 64 : i64, rope_dim = 64 : i64, value_dim = 32 : i64, rank = 512 : i64, scale = 0.1 : f32, module = "a", kv_b_rows = #q.slice<rows 512 at affine_map<(d0) -> (d0 * 384)>, padded, own = 384 of 256>}
+      : tensor<?x512xbf16> -> tensor<?x128xbf16>
+  return
+}
