@@ -9,8 +9,6 @@
 #include "lib/CudaSource/Sm90.h"
 #include "lib/CudaSource/GemmText.h"
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 using namespace octet;
 using namespace octet::cuda;
@@ -34,30 +32,9 @@ static bool isAligned(const GemmProblem &p, int64_t rows) {
 }
 
 std::string octet::cuda::rejectSm90(const GemmProblem &p) {
-  auto is16 = [](int32_t type) {
-    return type == OCTET_BF16 || type == OCTET_F16;
-  };
-  auto isFloat = [&](int32_t type) { return is16(type) || type == OCTET_F32; };
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
-  bool isFp8 = p.xType == OCTET_E4M3;
-  if (p.n <= 0 || p.k <= 0 || p.n > kMost || p.k > kMost ||
-      p.k * elementBytes(p.xType) % 16 != 0)
-    return "rows of K=" + std::to_string(p.k) +
-           " are no multiple of 16 bytes that a bulk copy moves";
-  if (p.shards.empty() ||
-      std::accumulate(p.shards.begin(), p.shards.end(), int64_t(0)) != p.n)
-    return "the shards are not the rows of the weight, N=" +
-           std::to_string(p.n);
-  if (p.xType != p.wType || !(is16(p.xType) || isFp8))
-    return "it multiplies two BF16, F16 or E4M3, not " +
-           std::string(typeName(p.xType)) + " and " +
-           std::string(typeName(p.wType));
-  if (!isFloat(p.yType) || (p.biasType >= 0 && !isFloat(p.biasType)))
-    return "y and bias are F32, BF16 or F16";
-  if ((p.xScaleMode != OCTET_SCALE_NONE) != isFp8 ||
-      (p.wScaleMode != OCTET_SCALE_NONE) != isFp8)
-    return "operands have scales where they are E4M3";
-  if (isFp8 && p.wScaleType != OCTET_F32)
+  if (std::string fault = rejectBulkCopied(p); !fault.empty())
+    return fault;
+  if (p.xType == OCTET_E4M3 && p.wScaleType != OCTET_F32)
     return "scales are F32";
   if ((p.xScaleMode == OCTET_SCALE_BLOCK) != hasBlocks(p))
     return "blocks scale both operands";

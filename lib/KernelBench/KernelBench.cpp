@@ -210,6 +210,12 @@ Status PlanMaker::addMatrix(int64_t n, int64_t k,
                           shapeText(n, k) + " is not written yet",
                       "C9");
   cuda::GemmProblem problem = makeProblem(gemm, target);
+  if (problem.wScaleType != OCTET_F32)
+    return inputError("--target " + options.target,
+                      "scales of " + options.op +
+                          " are exponents there, which the executable does "
+                          "not fill in; sm_90a and sm_89 have F32",
+                      "B1");
   BenchCase c = caseOf(problem);
   if (options.candidates)
     return addCandidates(problem, target, family, c, rows);
