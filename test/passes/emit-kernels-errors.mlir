@@ -1,5 +1,13 @@
 // RUN: octet-opt %s -octet-emit-kernels=nvrtc=/nowhere/libnvrtc.so.13 -split-input-file -verify-diagnostics
 
+// Tensor memory belongs to a family, which the name has to say (C9).
+// expected-error @+1 {{--target sm_110: kernels are written for sm_80, sm_86, sm_89, sm_90a, sm_100f and sm_120f; a device of 10.3 runs programs of sm_100f, one of 12.1 those of sm_120f [C9]}}
+module attributes {model.settings = #model.settings<target = "sm_110", numerics = "sm_110", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 4, max_step_tokens = 16,
+  activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+}
+
+// -----
+
 #settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 4, max_step_tokens = 16,
   activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>
 
