@@ -127,8 +127,7 @@ static std::string read(Attribute from, T &value, const std::string &path) {
   }
 }
 
-FailureOr<KernelLaunch> octet::cuda::getLaunch(Operation *op,
-                                               StringRef name) {
+FailureOr<KernelLaunch> octet::cuda::getLaunch(Operation *op, StringRef name) {
   Attribute attribute = op->getDiscardableAttr(name);
   if (!attribute)
     return op->emitError() << "'" << op->getName() << "' has no " << name

@@ -66,9 +66,9 @@ FailureOr<std::string> DeviceCode::addSampler() {
              : addLaunch(host.module, *launch, OCTET_SAMPLE_SCRATCH + 1);
 }
 
-FailureOr<std::string>
-DeviceCode::addLaunch(Operation *op, const cuda::KernelLaunch &launch,
-                      int64_t numArgs) {
+FailureOr<std::string> DeviceCode::addLaunch(Operation *op,
+                                             const cuda::KernelLaunch &launch,
+                                             int64_t numArgs) {
   ConstantFields variants;
   for (const cuda::KernelVariant &variant : launch.variants) {
     ConstantFields kernels;

@@ -295,9 +295,9 @@ void StepFunction::lowerGemm(kernel::GemmOp op) {
       abiType(elementOf(op.getOut().getType())),
       op.getBias() ? abiType(elementOf(op.getBias().getType())) : int32_t(-1),
       w ? abiWeightScaleMode(w) : int32_t(OCTET_SCALE_NONE),
-      !x                              ? int32_t(OCTET_SCALE_NONE)
+      !x                             ? int32_t(OCTET_SCALE_NONE)
       : x.getGranularity().isGroup() ? int32_t(OCTET_SCALE_GROUP)
-                                      : abiScaleMode(x.getGranularity()),
+                                     : abiScaleMode(x.getGranularity()),
       hasBlocks ? abiType(w.getScaleType()) : int32_t(OCTET_F32),
       int32_t(0)};
   appendGroups(fields, w);
