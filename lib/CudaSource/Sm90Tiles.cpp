@@ -270,12 +270,15 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
 std::vector<Sm90Tiles> octet::cuda::listSm90Candidates(const GemmProblem &p,
                                                        int64_t m, size_t most) {
   const Model model{p};
-  std::vector<Sm90Tiles> list = listTiles(p, /*splitsK=*/true);
-  std::stable_sort(list.begin(), list.end(),
-                   [&](const Sm90Tiles &a, const Sm90Tiles &b) {
-                     return model.time(a, m) < model.time(b, m);
-                   });
-  list.resize(std::min(list.size(), most));
+  const std::vector<Sm90Tiles> all = listTiles(p, /*splitsK=*/true);
+  std::vector<std::pair<double, size_t>> order; // equal times as listed
+  for (size_t i = 0; i < all.size(); ++i)
+    order.push_back({model.time(all[i], m), i});
+  std::sort(order.begin(), order.end());
+  order.resize(std::min(order.size(), most));
+  std::vector<Sm90Tiles> list;
+  for (const auto &[time, i] : order)
+    list.push_back(all[i]);
   return list;
 }
 
