@@ -54,8 +54,8 @@ struct WeightPlan {
   bool expandScales = false;    ///< W7
   bool useLargestScale = false; ///< W8; W10 with one scale for all shards
   bool tile = false;            ///< B4, C10: in the order of its kernel
-  bool shareGlobal = false;     ///< W9: one scale above the groups of all shards
-  mlir::Type type;              ///< of the slot
+  bool shareGlobal = false; ///< W9: one scale above the groups of all shards
+  mlir::Type type;          ///< of the slot
 };
 
 /// Decides for a weight and the contract of the linear that reads it (null:

@@ -248,8 +248,8 @@ typedef struct octet_param {
   int32_t box_cols;
 } octet_param;
 
-/* times * (fixed + cdiv(rows, per_rows) + per_sequence * sequences); per_rows 0:
-   rows do not count. */
+/* times * (fixed + cdiv(rows, per_rows) + per_sequence * sequences); per_rows
+   0: rows do not count. */
 typedef struct octet_grid {
   int32_t times;
   int32_t fixed;
@@ -288,8 +288,8 @@ typedef struct octet_variant {
 typedef struct octet_launch {
   const char *module; /* module path pattern, for profiles and errors */
   const char *label;
-  int32_t by_longest; /* variants are chosen by the most rows that a sequence has
-                         in this step, not by all rows */
+  int32_t by_longest; /* variants are chosen by the most rows that a sequence
+                         has in this step, not by all rows */
   int32_t reserved;
   int64_t num_variants;
   const octet_variant *variants;

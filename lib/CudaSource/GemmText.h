@@ -61,8 +61,8 @@ struct GemmSignature {
 std::string entryText(const KernelInstance &instance, const char *function,
                       const GemmSignature &signature, int perSm = 0);
 
-/// Why a kernel that copies rows of both operands in bulk, E4M3 or 16 bits, does
-/// not make a problem whatever its scales; "" if it may.
+/// Why a kernel that copies rows of both operands in bulk, E4M3 or 16 bits,
+/// does not make a problem whatever its scales; "" if it may.
 std::string rejectBulkCopied(const GemmProblem &problem);
 
 /// A launch without variants: names, bytes and arithmetic.

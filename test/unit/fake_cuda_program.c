@@ -7,7 +7,7 @@
 |*===----------------------------------------------------------------------===*|
 |*                                                                            *|
 |* The same model, launched instead of called. Its kernels are those of       *|
-|* fake_kernels.cu; without FAKE_CUBIN (a file made of that by nvcc) the       *|
+|* fake_kernels.cu; without FAKE_CUBIN (a file made of that by nvcc) the *|
 |* image is a word that fake_cuda.cpp knows, which runs them on the           *|
 |* processor. FAKE_TARGET is the target it claims, FAKE_NO_PTX leaves out the *|
 |* PTX, FAKE_ENTRY breaks the name of one kernel, FAKE_SIZE and FAKE_COUNT    *|

@@ -271,5 +271,5 @@ static int32_t step(octet_ctx *ctx, const octet_batch *b) {
 #endif
 
 __attribute__((visibility("default"))) const octet_program_t octet_program = {
-    VERSION, 0,    info, sizeof(info) - 1, ARENA_BYTES, NUM_WEIGHTS,
-    load,    step, 0,    0,                 0};
+    VERSION, 0, info, sizeof(info) - 1, ARENA_BYTES, NUM_WEIGHTS, load, step,
+    0,       0, 0};

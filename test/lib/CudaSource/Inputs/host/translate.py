@@ -1,3 +1,6 @@
+# Part of the Octet project, under the Apache License v2.0 with LLVM
+# Exceptions. See LICENSE for license information.
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The output of -octet-print-row-source as C++ for Emulate.h: the kernels, and
 a table kLaunches in their order."""
 
