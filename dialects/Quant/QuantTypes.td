@@ -391,11 +391,11 @@ def Q_ContractAttr : Q_Attr<"Contract", "contract"> {
                         DefaultValuedParameter<"::octet::q::Layout", "::octet::q::Layout::Plain">:$activationLayout);
   let builders = [
     AttrBuilder<(ins "GranularityAttr":$weight, "::mlir::Type":$scale, "GranularityAttr":$activation, "bool":$isStatic, "bool":$ue8m0), [{
-      return Base::get($_ctxt, weight, scale, activation, isStatic, ue8m0, ::mlir::Type(), ::mlir::FloatAttr(), Layout::Plain, Layout::Plain);
+      return $_get($_ctxt, weight, scale, activation, isStatic, ue8m0, ::mlir::Type(), ::mlir::FloatAttr(), Layout::Plain, Layout::Plain);
     }]>,
     AttrBuilder<(ins "GranularityAttr":$weight, "::mlir::Type":$scale, "GranularityAttr":$activation, "bool":$isStatic, "bool":$ue8m0, "::mlir::Type":$codes,
                      "::mlir::FloatAttr":$bound, "Layout":$layout), [{
-      return Base::get($_ctxt, weight, scale, activation, isStatic, ue8m0, codes, bound, layout, Layout::Plain);
+      return $_get($_ctxt, weight, scale, activation, isStatic, ue8m0, codes, bound, layout, Layout::Plain);
     }]>
   ];
   let hasCustomAssemblyFormat = 1;
