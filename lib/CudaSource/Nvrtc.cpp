@@ -95,7 +95,7 @@ static const char *findFunctions(void *handle, Functions &call) {
   return missing;
 }
 
-Result<Nvrtc> Nvrtc::open(const std::string &path) {
+Result<Nvrtc> Nvrtc::open(const std::string &path, const std::string &hint) {
   std::vector<std::string> places =
       path.empty() ? getPlaces() : std::vector<std::string>{path};
   auto library = std::make_unique<Library>();
@@ -115,9 +115,7 @@ Result<Nvrtc> Nvrtc::open(const std::string &path) {
         path.empty()
             ? "NVRTC of CUDA 13 compiles kernels and is not there: looked "
               "for " +
-                  looked +
-                  "; an installed toolkit, 'tools/dev setup' or --nvrtc FILE "
-                  "provides it"
+                  looked + "; " + hint
             : "cannot be opened: " + escapeName(reason));
   const std::string subject = escapePath(library->path);
   if (const char *missing = findFunctions(library->handle, library->call))

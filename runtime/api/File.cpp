@@ -113,6 +113,7 @@ static json summarize(const Program &program) {
   json object = info.json;
   object.erase("tensors");
   object["tensor_count"] = info.tensors.size();
+  object["targets"] = program.targets;
   object["driver"] = nullptr; // The CPU target needs none.
   if (program.abi->num_images > 0) {
     object["driver"] =

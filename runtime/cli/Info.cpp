@@ -98,7 +98,11 @@ Status rt::infoVerb(const CommonOptions &common, bool asJson) {
   if (isModule)
     line("module", fmt::format("{} ({} -> {})", text(object["module"], "path"),
                                limits.module_in, limits.module_out));
-  for (const char *key : {"target", "numerics", "dtype", "checkpoint"})
+  line("target", text(object, "target"));
+  if (object["targets"].size() > 1)
+    line("targets", describeWords(object["targets"]) +
+                        "; the one above is what fits this machine");
+  for (const char *key : {"numerics", "dtype", "checkpoint"})
     line(key, text(object, key));
   line("tensors", fmt::format("{}, hash {}", text(object, "tensor_count"),
                               text(object, "hash")));
@@ -124,8 +128,8 @@ Status rt::infoVerb(const CommonOptions &common, bool asJson) {
   line("simd", text(object, "simd") + " on this machine");
   auto driver = object.find("driver");
   const bool needsDriver = driver != object.end() && driver->is_string();
-  line("driver", needsDriver ? text(object, "driver") + " or newer"
-                             : "none needed");
+  line("driver",
+       needsDriver ? text(object, "driver") + " or newer" : "none needed");
   if (needsDriver)
     line("kernels", describeImages(object));
   return print(out + describeDecisions(object));

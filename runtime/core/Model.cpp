@@ -198,8 +198,21 @@ Status Model::chooseBackend(const LoadOptions &options) {
                                   (target.starts_with("sm_")
                                        ? " without kernels"
                                        : "; this runner has 'cpu' and sm_NN"));
-  OCTET_TRY_ASSIGN(backend,
-                   cu::CudaBackend::create(*program, *pool, options.driver));
+  OCTET_TRY_ASSIGN(
+      std::unique_ptr<cu::CudaBackend> device,
+      cu::CudaBackend::create(*program, *pool, options.driver, options.nvrtc));
+  if (const cu::Recompiled *made = device->recompiled()) {
+    if (const size_t count = made->kernels.numCompiled)
+      ctx.warnings.push_back(
+          "compiled for " + program->heldTargets() + "; " +
+          std::to_string(count) + " kernels were compiled for " + made->target +
+          (made->kernels.cacheProblem.ok()
+               ? ", once, and are kept for the next start"
+               : ", and cannot be kept for the next start: " +
+                     made->kernels.cacheProblem.info().subject + ": " +
+                     made->kernels.cacheProblem.info().message));
+  }
+  backend = std::move(device);
   return Status::success();
 }
 

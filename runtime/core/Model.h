@@ -29,6 +29,9 @@ struct LoadOptions {
   int level = -1;
   /// The driver's library for a CUDA program; empty: the system's.
   std::string driver = {};
+  /// libnvrtc for a CUDA program that has to be compiled for the device; empty:
+  /// where it is found.
+  std::string nvrtc = {};
 };
 
 /// Compares a checkpoint's headers with the program's table.

@@ -317,11 +317,13 @@ const void *ProgramImage::find(const char *symbol) const {
 }
 
 /// The section of the program that fits this machine; of several the one whose
-/// target does. `targets` lists them, by commas.
-static Result<std::span<const std::byte>> findProgram(const Payload &payload) {
+/// target does. The section `targets` lists them, by commas.
+/// \param targets  gets the list; stays empty where there is one program.
+static Result<std::span<const std::byte>>
+findProgram(const Payload &payload, std::vector<std::string> &targets) {
   std::string name = "program";
   if (auto list = payload.section("targets")) {
-    std::vector<std::string> targets(1);
+    targets.emplace_back();
     for (std::byte each : *list)
       if (char(each) == ',')
         targets.emplace_back();
@@ -337,9 +339,18 @@ static Result<std::span<const std::byte>> findProgram(const Payload &payload) {
                     "the payload has no section '" + name + "'");
 }
 
+std::string Program::heldTargets() const {
+  std::string text;
+  for (const std::string &target : targets)
+    text += (text.empty() ? "" : ", ") + escapeName(target);
+  return text;
+}
+
 Result<std::shared_ptr<const Program>> Program::load(const Payload &payload) {
   const std::string &subject = payload.path();
-  OCTET_TRY_ASSIGN(std::span<const std::byte> image, findProgram(payload));
+  std::vector<std::string> targets;
+  OCTET_TRY_ASSIGN(std::span<const std::byte> image,
+                   findProgram(payload, targets));
   OCTET_TRY_ASSIGN(ProgramImage loaded, ProgramImage::load(image, subject));
   std::shared_ptr<Program> program(new Program(std::move(loaded)));
   program->path = subject;
@@ -361,5 +372,8 @@ Result<std::shared_ptr<const Program>> Program::load(const Payload &payload) {
   OCTET_TRY_ASSIGN(
       program->info,
       parseProgramInfo({abi.info, size_t(abi.info_bytes)}, subject));
+  program->targets = targets.empty()
+                         ? std::vector<std::string>{program->info.target}
+                         : std::move(targets);
   return std::shared_ptr<const Program>(std::move(program));
 }

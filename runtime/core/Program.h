@@ -99,6 +99,12 @@ struct Program {
   const octet_program_t *abi = nullptr;
   ProgramInfo info;
   std::string path; ///< the file it came from
+  /// All targets of that file, of which `info.target` is the one that fits this
+  /// machine.
+  std::vector<std::string> targets;
+
+  /// The targets in words: "sm_80, cpu".
+  std::string heldTargets() const;
 
   /// Maps the `program` section of `payload` and checks what it exports. The
   /// payload is not needed afterwards.

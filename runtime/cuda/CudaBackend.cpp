@@ -69,19 +69,28 @@ static Status checkMemory(const Program &program, const DeviceInfo &device) {
 
 Result<std::unique_ptr<CudaBackend>>
 CudaBackend::create(const Program &program, ThreadPool &pool,
-                    const std::string &library) {
+                    const std::string &library, const std::string &nvrtc) {
   const std::string &subject = program.path;
+  const std::string held = program.heldTargets();
   std::unique_ptr<CudaBackend> backend(new CudaBackend(program));
-  Driver::Needs needs{subject, program.info.target,
+  Driver::Needs needs{subject, held,
                       std::max(kLeastDriver, program.info.driver)};
   OCTET_TRY_ASSIGN(
       backend->cuda,
       Driver::open(library.empty() ? kDriverLibrary : library, needs));
   const Driver &driver = *backend->cuda;
   const octet_program_t &abi = *program.abi;
+  std::span<const octet_image> list{abi.images, size_t(abi.num_images)};
+  std::string target = program.info.target;
+  if (needsSources(list, target, driver.device().capability)) {
+    OCTET_TRY_ASSIGN(
+        backend->compiled,
+        compileSources(list, target, held, driver.device(), subject, nvrtc));
+    list = backend->compiled->images;
+    target = backend->compiled->target;
+  }
   OCTET_TRY_ASSIGN(Images images,
-                   Images::load(driver, {abi.images, size_t(abi.num_images)},
-                                program.info.target, subject, pool));
+                   Images::load(driver, list, target, subject, pool, held));
   backend->images.emplace(std::move(images));
   OCTET_TRY(checkMemory(program, driver.device()));
   OCTET_TRY(backend->stream.create(driver, subject));

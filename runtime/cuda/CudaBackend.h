@@ -19,6 +19,7 @@
 #include "runtime/core/Backend.h"
 #include "runtime/cuda/Images.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Recompile.h"
 #include "runtime/cuda/StepInputs.h"
 #include "runtime/cuda/StepTimer.h"
 #include "runtime/cuda/Upload.h"
@@ -31,10 +32,14 @@ class CudaBackend : public Backend {
 public:
   /// Opens the driver and puts the program's kernels on its device.
   /// \param library  libcuda; empty for kDriverLibrary.
-  /// \returns the errors of Driver::open and Images::load; a machine error if
-  /// the device's memory is too small for the program, with both values.
-  static Result<std::unique_ptr<CudaBackend>>
-  create(const Program &program, ThreadPool &pool, const std::string &library);
+  /// \param nvrtc    libnvrtc, if it is needed; empty: where it is found.
+  /// \returns the errors of Driver::open, Images::load and compileSources; a
+  /// machine error if the device's memory is too small for the program, with
+  /// both values.
+  static Result<std::unique_ptr<CudaBackend>> create(const Program &program,
+                                                     ThreadPool &pool,
+                                                     const std::string &library,
+                                                     const std::string &nvrtc);
   ~CudaBackend() override;
 
   Memory &memory() override { return *arenaMemory; }
@@ -50,6 +55,10 @@ public:
                std::span<int32_t> tokens) override;
 
   const Driver &driver() const { return *cuda; }
+  /// The kernels, if they had to be compiled for this device.
+  const Recompiled *recompiled() const {
+    return compiled ? &*compiled : nullptr;
+  }
   /// Of weights, in bytes.
   int64_t uploadedBytes() const { return uploaded; }
   /// Graphs that are there.
@@ -88,6 +97,7 @@ private:
   // Destroyed in the reverse order: the driver last.
   std::unique_ptr<Driver> cuda;
   Stream stream;
+  std::optional<Recompiled> compiled; ///< the images' names stay in use
   std::optional<Images> images;
   std::optional<DeviceMemory> arenaMemory;
   std::optional<Uploader> uploader;

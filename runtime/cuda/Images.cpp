@@ -46,14 +46,18 @@ std::string_view octet::rt::cu::bestTarget(int capability) {
   return "";
 }
 
+std::string octet::rt::cu::capabilityText(int capability) {
+  return std::to_string(capability / 10) + "." +
+         std::to_string(capability % 10);
+}
+
 static Status unsupported(const std::string &subject, const std::string &target,
                           const DeviceInfo &device) {
   const std::string_view best = bestTarget(device.capability);
   return inputError(subject,
                     "compiled for " + target + ", but the device is " +
                         quoteName(device.name) + " of compute capability " +
-                        std::to_string(device.capability / 10) + "." +
-                        std::to_string(device.capability % 10) +
+                        capabilityText(device.capability) +
                         (best.empty()
                              ? std::string("; 8.0 is the least that runs")
                              : "; compile with --target " + std::string(best)));
@@ -98,13 +102,14 @@ Status Images::loadImage(const octet_image &image, bool tryMachine, bool tryPtx,
 Result<Images> Images::load(const Driver &driver,
                             std::span<const octet_image> list,
                             const std::string &target,
-                            const std::string &subject, ThreadPool &pool) {
+                            const std::string &subject, ThreadPool &pool,
+                            const std::string &held) {
   const Fit fit = fitTarget(target, driver.device().capability);
   bool hasPtx = !list.empty();
   for (const octet_image &image : list)
     hasPtx = hasPtx && image.ptx && image.ptx_bytes > 0;
   if (fit == Fit::No || (fit == Fit::Ptx && !hasPtx))
-    return unsupported(subject, target, driver.device());
+    return unsupported(subject, held.empty() ? target : held, driver.device());
   Images images(driver, list);
   images.overlaps =
       fitTarget(target, 90) != Fit::Ptx && driver.device().capability >= 90;

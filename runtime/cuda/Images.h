@@ -40,6 +40,9 @@ Fit fitTarget(std::string_view target, int capability);
 /// "sm_90a" for 90: what to compile for; empty for devices older than any.
 std::string_view bestTarget(int capability);
 
+/// "9.0" of 90.
+std::string capabilityText(int capability);
+
 /// A function that is ready to be launched.
 struct Kernel {
   CUfunction function = nullptr;
@@ -52,13 +55,16 @@ public:
   /// not take it, the PTX.
   /// \param subject  the program's file.
   /// \param pool     whose threads load them.
-  /// \returns an input error that names both targets if the device is none of
-  /// the program's; a machine error with the driver's text that names the
+  /// \param held     the targets that the program holds, for errors; empty:
+  /// `target`.
+  /// \returns an input error that names them and the device's if that is none
+  /// of them; a machine error with the driver's text that names the
   /// image.
   static Result<Images> load(const Driver &driver,
                              std::span<const octet_image> images,
                              const std::string &target,
-                             const std::string &subject, ThreadPool &pool);
+                             const std::string &subject, ThreadPool &pool,
+                             const std::string &held = "");
   Images(Images &&) = default;
   Images &operator=(Images &&) = delete;
   ~Images();

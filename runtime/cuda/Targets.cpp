@@ -8,6 +8,7 @@
 
 #include "runtime/cuda/Targets.h"
 #include "runtime/cuda/Images.h"
+#include "runtime/cuda/Recompile.h"
 #include <charconv>
 #include <dlfcn.h>
 #include <tuple>
@@ -39,18 +40,20 @@ std::optional<int> octet::rt::cu::probeCapability(const std::string &library) {
   return 10 * major + minor;
 }
 
-/// How good a target is: machine code before PTX before the CPU, then the
-/// closest, which is the highest.
+/// How good a target is: machine code before PTX before sources before the CPU,
+/// then the closest, which is the highest.
 static std::tuple<int, int> rate(const std::string &target,
                                  std::optional<int> capability) {
   if (target == "cpu")
     return {1, 0};
   const Fit fit = capability ? fitTarget(target, *capability) : Fit::No;
-  if (fit == Fit::No)
+  const bool isRelative = fit == Fit::No && capability &&
+                          !relativeTarget(target, *capability).empty();
+  if (fit == Fit::No && !isRelative)
     return {0, 0};
   int number = 0;
   std::from_chars(target.data() + 3, target.data() + target.size(), number);
-  return {fit == Fit::Machine ? 3 : 2, number};
+  return {fit == Fit::Machine ? 4 : fit == Fit::Ptx ? 3 : 2, number};
 }
 
 size_t octet::rt::cu::chooseTarget(std::span<const std::string> targets,

@@ -21,6 +21,7 @@ std::optional<int> probeCapability(const std::string &library = kDriverLibrary);
 
 /// The row of `targets` whose program is run: the closest one whose machine
 /// code the device takes, else the closest one whose PTX its driver compiles,
+/// else the closest relative, whose sources are compiled (relativeTarget()),
 /// else `cpu`. Where none of them will do it is the first, whose error says
 /// why.
 size_t chooseTarget(std::span<const std::string> targets,

@@ -21,16 +21,18 @@ namespace octet::test {
 
 /// Loads PROGRAM.so of `objects` with the fake checkpoint in `folder`.
 /// \param driver  of a CUDA program; empty: the system's.
-inline Result<std::unique_ptr<rt::Model>> loadFake(const std::string &objects,
-                                                   const std::string &program,
-                                                   const std::string &folder,
-                                                   const std::string &driver) {
+/// \param nvrtc   as LoadOptions::nvrtc.
+inline Result<std::unique_ptr<rt::Model>>
+loadFake(const std::string &objects, const std::string &program,
+         const std::string &folder, const std::string &driver,
+         const std::string &nvrtc = "") {
   const std::string file = folder + "/program";
   OCTET_TRY(packProgram(objects + "/" + program + ".so", "", file));
   OCTET_TRY_ASSIGN(rt::Payload payload, rt::Payload::open(file));
   OCTET_TRY_ASSIGN(auto loaded, rt::Program::load(payload));
   rt::LoadOptions options{.threads = 2};
   options.driver = driver;
+  options.nvrtc = nvrtc;
   return rt::Model::load(std::move(loaded), folder, options);
 }
 

@@ -34,6 +34,9 @@ TEST(CudaTargets, MachineCodeBeforePtxBeforeTheProcessor) {
   EXPECT_EQ(choose(all, 75), "cpu");
   EXPECT_EQ(choose(all, std::nullopt), "cpu");
   EXPECT_EQ(choose({"sm_90a", "cpu"}, 80), "cpu");
+  // A relative, for which the sources are compiled.
+  EXPECT_EQ(choose({"cpu", "sm_90a"}, 91), "sm_90a");
+  EXPECT_EQ(choose({"cpu", "sm_90a", "sm_89"}, 91), "sm_89");
 }
 
 // The first one's error says what is missing.

@@ -93,3 +93,26 @@ Status test::packProgram(const std::string &sharedObject,
   return rt::writePayload(output, std::as_bytes(std::span(runnerBytes)),
                           sections);
 }
+
+Status test::packPrograms(
+    std::span<const std::pair<std::string, std::string>> programs,
+    const std::string &runner, const std::string &output) {
+  std::vector<std::vector<char>> objects;
+  std::string targets;
+  for (const auto &[target, path] : programs) {
+    OCTET_TRY_ASSIGN(std::vector<char> object, readAll(path));
+    objects.push_back(std::move(object));
+    targets += (targets.empty() ? "" : ",") + target;
+  }
+  std::vector<char> runnerBytes;
+  if (!runner.empty()) {
+    OCTET_TRY_ASSIGN(runnerBytes, readAll(runner));
+  }
+  std::vector<rt::SectionToWrite> sections;
+  for (size_t i = 0; i < objects.size(); ++i)
+    sections.push_back({i ? "program." + std::to_string(i) : "program",
+                        std::as_bytes(std::span(objects[i]))});
+  sections.push_back({"targets", std::as_bytes(std::span(targets))});
+  return rt::writePayload(output, std::as_bytes(std::span(runnerBytes)),
+                          sections);
+}

@@ -11,7 +11,9 @@
 
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Status.h"
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace octet::test {
@@ -42,6 +44,10 @@ Status writeFakeCheckpoint(const std::string &folder,
 Status packProgram(const std::string &sharedObject, const std::string &runner,
                    const std::string &output, const std::string &tokenizer = "",
                    const std::string &chat = "");
+/// The same for several programs: pairs of a target and a shared object.
+Status
+packPrograms(std::span<const std::pair<std::string, std::string>> programs,
+             const std::string &runner, const std::string &output);
 
 } // namespace octet::test
 

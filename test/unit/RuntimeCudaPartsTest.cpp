@@ -9,6 +9,7 @@
 #include "FakeCuda.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/cuda/Launch.h"
+#include "runtime/cuda/Recompile.h"
 #include "runtime/cuda/StepInputs.h"
 #include "runtime/cuda/Upload.h"
 #include <cstring>
@@ -52,6 +53,18 @@ TEST(CudaTargets, MachineCodeOrPtx) {
   EXPECT_EQ(bestTarget(87), "sm_86");
   EXPECT_EQ(bestTarget(110), "sm_89");
   EXPECT_EQ(bestTarget(75), "");
+  EXPECT_EQ(relativeTarget("sm_90a", 90), "sm_90a");
+  EXPECT_EQ(relativeTarget("sm_90a", 91), "sm_91a");
+  EXPECT_EQ(relativeTarget("sm_80", 89), "sm_89");
+  EXPECT_EQ(relativeTarget("sm_80", 87), "sm_86");
+  EXPECT_EQ(relativeTarget("sm_87", 87), "sm_87");
+  EXPECT_EQ(relativeTarget("sm_120f", 121), "sm_120f");
+  // Below the target, of another major version, or no target of a device.
+  EXPECT_EQ(relativeTarget("sm_89", 86), "");
+  EXPECT_EQ(relativeTarget("sm_90a", 89), "");
+  EXPECT_EQ(relativeTarget("sm_90a", 100), "");
+  EXPECT_EQ(relativeTarget("cpu", 90), "");
+  EXPECT_EQ(relativeTarget("sm_", 0), "");
 }
 
 TEST(CudaBuckets, Rows) {

@@ -356,6 +356,121 @@ TEST_F(CudaTest, OtherDevice) {
   EXPECT_TRUE(loadError().ends_with("8.0 is the least that runs"));
 }
 
+//===----------------------------------------------------------------------===//
+// Close relatives
+//===----------------------------------------------------------------------===//
+
+namespace {
+class CudaRelativeTest : public CudaTest {
+protected:
+  void SetUp() override {
+    CudaTest::SetUp();
+    if (HasFatalFailure())
+      return;
+    before = std::getenv("XDG_CACHE_HOME") ? std::getenv("XDG_CACHE_HOME") : "";
+    setenv("XDG_CACHE_HOME", folder.c_str(), 1);
+    void *library = dlopen(kNvrtc.c_str(), RTLD_NOW | RTLD_LOCAL);
+    ASSERT_TRUE(library) << dlerror();
+    compiled = static_cast<int *>(dlsym(library, "fakeNvrtcCompiled"));
+    target = static_cast<const char *>(dlsym(library, "fakeNvrtcTarget"));
+    *compiled = 0;
+  }
+  void TearDown() override {
+    if (before.empty())
+      unsetenv("XDG_CACHE_HOME");
+    else
+      setenv("XDG_CACHE_HOME", before.c_str(), 1);
+    CudaTest::TearDown();
+  }
+  Result<std::unique_ptr<Model>> loadWith(const std::string &nvrtc,
+                                          const char *program) {
+    return loadFake(OCTET_FAKE_DIR, program, folder, kFakeDriver, nvrtc);
+  }
+  const std::string kNvrtc = OCTET_FAKE_DIR "/fake-nvrtc.so";
+  int *compiled = nullptr;
+  const char *target = nullptr;
+  std::string before;
+};
+} // namespace
+
+TEST_F(CudaRelativeTest, CompilesItsSourceOnce) {
+  fake->capability = 91;
+  std::vector<float> first;
+  {
+    auto model = loadWith(kNvrtc, "fake-cuda-program");
+    ASSERT_TRUE(model.ok()) << model.status().info().format();
+    EXPECT_EQ(*compiled, 1);
+    EXPECT_STREQ(target, "sm_91a");
+    EXPECT_EQ(fake->loaded, "cubin");
+    ASSERT_EQ((*model)->warnings().size(), 1u);
+    EXPECT_EQ((*model)->warnings()[0],
+              "compiled for sm_90a; 1 kernels were compiled for sm_91a, once, "
+              "and are kept for the next start");
+    auto cpu = load("fake-program");
+    ASSERT_TRUE(cpu.ok()) << cpu.status().info().format();
+    Engine engine(**model), expected(**cpu);
+    std::vector<Sequence> a = {prompt(20, 1)}, b = {prompt(20, 1)};
+    std::vector<float> y;
+    ASSERT_TRUE(engine.prefill(a[0], 20, first).ok());
+    ASSERT_TRUE(expected.prefill(b[0], 20, y).ok());
+    expectNear(first, y, "prefill");
+    engine.release(a[0]);
+    expected.release(b[0]);
+  }
+  // The second start takes it from the cache.
+  auto model = loadWith(kNvrtc, "fake-cuda-program");
+  ASSERT_TRUE(model.ok()) << model.status().info().format();
+  EXPECT_EQ(*compiled, 1);
+  EXPECT_TRUE((*model)->warnings().empty());
+}
+
+TEST_F(CudaRelativeTest, NoNvrtc) {
+  fake->capability = 91;
+  auto model = loadWith(folder + "/none.so", "fake-cuda-program");
+  ASSERT_FALSE(model.ok());
+  EXPECT_EQ(model.status().info().exitCode(), 1);
+  const std::string &message = model.status().info().message;
+  EXPECT_TRUE(message.starts_with(
+      "compiled for sm_90a; for the device, 'Fake GPU' of compute capability "
+      "9.1, its kernels are compiled here, but libnvrtc.so.13: cannot be "
+      "opened: "))
+      << message;
+}
+
+TEST_F(CudaRelativeTest, NvrtcDoesNotKnowTheDevice) {
+  fake->capability = 94;
+  auto model = loadWith(kNvrtc, "fake-cuda-program");
+  ASSERT_FALSE(model.ok());
+  const ErrorInfo &error = model.status().info();
+  EXPECT_EQ(error.exitCode(), 1);
+  EXPECT_NE(error.message.find("NVRTC 13.7 does not compile it for sm_94a: "
+                               "NVRTC_ERROR_INVALID_OPTION"),
+            std::string::npos)
+      << error.message;
+  EXPECT_EQ(error.notes, std::vector<std::string>{
+                             "nvrtc: error: invalid --gpu-architecture"});
+}
+
+// Where machine code runs, or no relative is, NVRTC is not opened.
+TEST_F(CudaRelativeTest, OnlyForRelatives) {
+  EXPECT_TRUE(loadWith(folder + "/none.so", "fake-cuda-program").ok());
+  fake->capability = 100;
+  auto model = loadWith(kNvrtc, "fake-cuda-program");
+  ASSERT_FALSE(model.ok());
+  EXPECT_TRUE(model.status().info().message.starts_with(
+      "compiled for sm_90a, but the device is 'Fake GPU' of compute capability "
+      "10.0"));
+  fake->capability = 89;
+  EXPECT_TRUE(loadWith(folder + "/none.so", "fake-cuda-sm89").ok());
+  fake->capability = 86; // below the target
+  EXPECT_FALSE(loadWith(kNvrtc, "fake-cuda-sm89").ok());
+  EXPECT_EQ(*compiled, 0);
+}
+
+//===----------------------------------------------------------------------===//
+// PTX
+//===----------------------------------------------------------------------===//
+
 TEST_F(CudaTest, CompilesPtxOnNewerDevices) {
   fake->capability = 90;
   {

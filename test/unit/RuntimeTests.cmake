@@ -44,7 +44,15 @@ add_custom_command(TARGET fake-cuda POST_BUILD
   COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/unit/fake-driver
   COMMAND ${CMAKE_COMMAND} -E create_symlink ../fake-cuda.so
           ${PROJECT_BINARY_DIR}/unit/fake-driver/libcuda.so.1)
-set(fake_cuda fake-cuda fake-cuda-program fake-cuda-sm89 fake-cuda-no-ptx fake-cuda-entry
+# An NVRTC for its programs.
+add_library(fake-nvrtc MODULE ${CMAKE_CURRENT_LIST_DIR}/fake_nvrtc.c)
+set_target_properties(fake-nvrtc PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/unit)
+add_custom_command(TARGET fake-nvrtc POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -E make_directory ${PROJECT_BINARY_DIR}/unit/fake-compiler
+  COMMAND ${CMAKE_COMMAND} -E create_symlink ../fake-nvrtc.so
+          ${PROJECT_BINARY_DIR}/unit/fake-compiler/libnvrtc.so.13)
+set(fake_cuda fake-cuda fake-nvrtc fake-cuda-program fake-cuda-sm89 fake-cuda-no-ptx fake-cuda-entry
   fake-cuda-size fake-cuda-count)
 
 octet_add_library(OctetFakeModel ${CMAKE_CURRENT_LIST_DIR}/FakeModel.cpp

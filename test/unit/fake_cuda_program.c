@@ -298,6 +298,8 @@ static const char fake_cubin[] = "fake cubin";
 #define CUBIN fake_cubin
 #define CUBIN_BYTES (sizeof(fake_cubin) - 1)
 #endif
+/* What fake_nvrtc.c compiles. */
+static const char source[] = "// fake source\n";
 #ifdef FAKE_NO_PTX
 #define PTX ""
 #else
@@ -309,8 +311,8 @@ static const octet_image images[] = {{.name = "fake_kernels.cu",
                                       .cubin_bytes = CUBIN_BYTES,
                                       .ptx = PTX,
                                       .ptx_bytes = sizeof(PTX) - 1,
-                                      .source = "",
-                                      .source_bytes = 0}};
+                                      .source = source,
+                                      .source_bytes = sizeof(source) - 1}};
 
 __attribute__((visibility("default")))
 const octet_program_t octet_program = {.abi_version = OCTET_ABI_VERSION,

@@ -54,8 +54,12 @@ public:
   /// Opens the library: `path` if it is not empty, else libnvrtc.so.13 as the
   /// loader finds it, of the toolkit that the build found, or of the wheel that
   /// `tools/dev setup` installs.
+  /// \param hint  what provides it, for the error.
   /// \returns a machine error that says where was looked.
-  static Result<Nvrtc> open(const std::string &path = "");
+  static Result<Nvrtc>
+  open(const std::string &path = "",
+       const std::string &hint = "an installed toolkit, 'tools/dev setup' or "
+                                 "--nvrtc FILE provides it");
 
   Nvrtc(Nvrtc &&);
   Nvrtc &operator=(Nvrtc &&);
