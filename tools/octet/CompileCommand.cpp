@@ -152,9 +152,9 @@ void addImportOptions(CLI::App *verb, ImportOptions &i) {
   verb->add_flag_function(
           "--batch-invariant,!--no-batch-invariant",
           [&i](int64_t count) { i.batchInvariant = count > 0; },
-          "Forbid choices that make a row's result depend on other rows; --no-"
-          "lets --mla auto take a form by the rows of a step [on for cpu, off "
-          "for others]")
+          "Forbid choices that make a row's result depend on other rows; "
+          "without it --mla auto takes a form by the rows of a step [on for "
+          "cpu, off for others]")
       ->group(model);
   verb->add_flag("--strict", i.strict, "Warnings of the import are errors")
       ->group(model);

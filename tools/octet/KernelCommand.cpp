@@ -9,6 +9,7 @@
 #include "Commands.h"
 
 #include "octet/KernelBench/KernelBench.h"
+#include "octet/QuantMethods/Target.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/Output.h"
 #include <memory>
@@ -31,10 +32,16 @@ static constexpr int64_t kTunedRows[] = {
 
 static Status kernel(const KernelCommandOptions &options) {
   KernelBenchOptions bench = options.bench;
+  if (bench.target.find(',') != std::string::npos)
+    return usageError("--target " + escapeName(bench.target),
+                      "an executable of one operator is for one target");
   OCTET_TRY(checkNames(bench.target, "", ""));
-  if (bench.target == "cpu")
-    return usageError("--target cpu", "its kernels are not compiled by octet; "
-                                      "a CUDA target, such as sm_90a");
+  if (bench.target == "cpu" || bench.target == "native")
+    return usageError("--target " + bench.target,
+                      "its kernels are not compiled by octet; a CUDA target, "
+                      "such as sm_90a");
+  OCTET_TRY_ASSIGN(Target target, parseTarget(bench.target, "--target"));
+  bench.target = target.name; // sm_90 is sm_90a from here on
   if (!options.shapesFile.empty()) {
     OCTET_TRY(checkNotInput("-o", bench.output, {&options.shapesFile, 1}));
     OCTET_TRY_ASSIGN(bench.shapes, readShapes(options.shapesFile));
