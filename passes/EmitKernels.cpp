@@ -176,21 +176,6 @@ LogicalResult EmitKernels::compile() {
   return success();
 }
 
-/// From 10.0 on, tensor memory and block scales are features of a family of
-/// devices, which the target's name has to say.
-static LogicalResult refuseFamily(ModuleOp module, const Target &target) {
-  constexpr int kFirstFamily = 100;
-  if (target.capability < kFirstFamily || target.name == "sm_100f" ||
-      target.name == "sm_120f")
-    return success();
-  return emitStatus(
-      module, inputError("--target " + target.name,
-                         "kernels are written for sm_80, sm_86, sm_89, sm_90a, "
-                         "sm_100f and sm_120f; a device of 10.3 runs programs "
-                         "of sm_100f, one of 12.1 those of sm_120f",
-                         "C9"));
-}
-
 void EmitKernels::runOnOperation() {
   ModuleOp module = getOperation();
   settings = model::getSettings(module);
@@ -202,8 +187,12 @@ void EmitKernels::runOnOperation() {
     return signalPassFailure();
   }
   parsed = target.take();
-  if (failed(refuseUnwritten(module)) || failed(refuseFamily(module, parsed)))
+  if (failed(refuseUnwritten(module)))
     return signalPassFailure();
+  if (Status known = checkKernelTarget(parsed); !known.ok()) {
+    (void)emitStatus(module, known);
+    return signalPassFailure();
+  }
   bool isGood = true;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (!isa<kernel::RowwiseOp, kernel::GemmOp, kernel::AttentionOp>(op))

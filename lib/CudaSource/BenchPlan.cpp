@@ -51,6 +51,7 @@ void visitFields(Visitor &&visit, T &value) {
   visit("operator", value.op);
   visit("target", value.target);
   visit("version", value.version);
+  visit("driver", value.driver);
   visit("images", value.images);
   visit("launches", value.launches);
   visit("cases", value.cases);

@@ -203,6 +203,7 @@ Status PlanMaker::addMatrix(int64_t n, int64_t k,
   if (!gemm)
     return internalError("octet kernel", "the program has no product");
   OCTET_TRY_ASSIGN(Target target, parseTarget(options.target, "--target"));
+  OCTET_TRY(checkKernelTarget(target));
   cuda::GemmFamily family = cuda::findGemmFamily(gemm.getKernel());
   if (!family)
     return inputError("--target " + options.target,
@@ -275,6 +276,10 @@ Status PlanMaker::compile(std::string &images) {
     };
   OCTET_TRY_ASSIGN(cuda::CompiledKernels made,
                    cuda::compileKernels(list, options.target, compiler));
+  // Cubins of any 13.x load on the drivers of 13.0.
+  int32_t major = 0;
+  llvm::StringRef(made.version).split('.').first.getAsInteger(10, major);
+  plan.driver = 1000 * major;
   auto append = [&](const std::string &bytes, int64_t &offset, int64_t &size) {
     images.resize((images.size() + 63) / 64 * 64);
     offset = int64_t(images.size());

@@ -49,6 +49,20 @@ Result<Target> octet::parseTarget(std::string_view text,
                     "C9");
 }
 
+Status octet::checkKernelTarget(const Target &target) {
+  static constexpr std::string_view kTargets[] = {"sm_80",   "sm_86",  "sm_87",
+                                                  "sm_88",   "sm_89",  "sm_90a",
+                                                  "sm_100f", "sm_120f"};
+  for (std::string_view name : kTargets)
+    if (target.name == name)
+      return Status::success();
+  return inputError("--target " + target.name,
+                    "kernels are written for sm_80, sm_86, sm_89, sm_90a, "
+                    "sm_100f and sm_120f; a device of 10.3 runs programs of "
+                    "sm_100f, one of 12.1 those of sm_120f",
+                    "C9");
+}
+
 Status octet::checkActivationDtype(const Target &target,
                                    std::string_view dtype) {
   if (dtype == "bf16" || dtype == "f16")

@@ -87,9 +87,11 @@ private:
 //===----------------------------------------------------------------------===//
 
 Status KernelRunner::open() {
-  OCTET_TRY_ASSIGN(driver,
-                   Driver::open(options.driver, {.subject = options.subject,
-                                                 .target = plan.target}));
+  OCTET_TRY_ASSIGN(
+      driver, Driver::open(options.driver,
+                           {.subject = options.subject,
+                            .target = plan.target,
+                            .version = std::max(plan.driver, kLeastDriver)}));
   driver->makeCurrent();
   OCTET_TRY(stream.create(*driver, options.subject));
   auto slice = [&](int64_t offset, int64_t size) -> const std::byte * {

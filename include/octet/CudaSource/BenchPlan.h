@@ -56,9 +56,10 @@ struct BenchCase {
 };
 
 struct BenchPlan {
-  std::string op;     ///< "block-gemm"
-  std::string target; ///< "sm_90a"
-  std::string version;
+  std::string op;      ///< "block-gemm"
+  std::string target;  ///< "sm_90a"
+  std::string version; ///< of octet
+  int32_t driver = 0;  ///< least CUDA version of the driver: 13000 for 13.0
   std::vector<BenchImage> images;
   std::vector<KernelLaunch> launches;
   std::vector<BenchCase> cases;

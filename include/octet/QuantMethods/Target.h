@@ -40,6 +40,10 @@ struct Target {
 /// 120. \param option  the flag, for the error: `--target`.
 Result<Target> parseTarget(std::string_view text, std::string_view option);
 
+/// Kernels are written for the target: 8.0 to 8.9 that exist, sm_90a, and the
+/// families sm_100f and sm_120f, whose features the name has to say (C9).
+Status checkKernelTarget(const Target &target);
+
 /// The activation dtype runs on the target: `bf16` and `f16` everywhere, `f32`
 /// on the CPU only (C9).
 Status checkActivationDtype(const Target &target, std::string_view dtype);
