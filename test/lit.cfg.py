@@ -36,6 +36,8 @@ for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME", "ASAN_OPTIONS",
              "UBSAN_OPTIONS", "LSAN_OPTIONS"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
+# `--target native` is the processor, whatever the machine has.
+config.environment["CUDA_VISIBLE_DEVICES"] = ""
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 
 config.substitutions.append(("%python", f'"{config.python}"'))

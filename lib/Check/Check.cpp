@@ -74,7 +74,7 @@ static void readTargets(CheckContext &context) {
     else
       context.addError(parsed.takeStatus().takeInfo());
   };
-  // `native` is the GPU found, else the CPU, as for octet compile.
+  // The command line puts the machine's target in the place of `native`.
   read(options.target == "native" ? "cpu" : options.target, "--target",
        context.target);
   context.numerics = context.target;

@@ -120,8 +120,7 @@ static Status checkCount(std::string_view flag, int64_t value, int64_t limit) {
 }
 
 Status Importer::readOptions() {
-  // `native` is the GPU found, else the CPU; there are no programs for GPUs
-  // yet.
+  // The command line puts the machine's target in the place of `native`.
   OCTET_TRY_ASSIGN(
       target, parseTarget(options.target == "native" ? "cpu" : options.target,
                           "--target"));

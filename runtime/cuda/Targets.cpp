@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cuda/Targets.h"
+#include "octet/Support/Escape.h"
 #include "runtime/cuda/Images.h"
 #include "runtime/cuda/Recompile.h"
 #include <charconv>
@@ -16,7 +17,8 @@
 using namespace octet;
 using namespace octet::rt::cu;
 
-std::optional<int> octet::rt::cu::probeCapability(const std::string &library) {
+std::optional<ProbedDevice>
+octet::rt::cu::probeDevice(const std::string &library) {
   // Stays open: the driver keeps threads and memory of its own.
   void *handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle)
@@ -27,8 +29,10 @@ std::optional<int> octet::rt::cu::probeCapability(const std::string &library) {
   };
   CUresult (*init)(unsigned);
   CUresult (*getDevice)(CUdevice *, int);
+  CUresult (*getName)(char *, int, CUdevice);
   CUresult (*getAttribute)(int *, int, CUdevice);
   if (!find("cuInit", init) || !find("cuDeviceGet", getDevice) ||
+      !find("cuDeviceGetName", getName) ||
       !find("cuDeviceGetAttribute", getAttribute))
     return std::nullopt;
   CUdevice device{};
@@ -37,7 +41,28 @@ std::optional<int> octet::rt::cu::probeCapability(const std::string &library) {
       getAttribute(&major, kCapabilityMajor, device) != kSuccess ||
       getAttribute(&minor, kCapabilityMinor, device) != kSuccess)
     return std::nullopt;
-  return 10 * major + minor;
+  char name[256] = "";
+  if (getName(name, int(sizeof(name) - 1), device) != kSuccess)
+    return std::nullopt;
+  return ProbedDevice{10 * major + minor, name};
+}
+
+std::optional<int> octet::rt::cu::probeCapability(const std::string &library) {
+  const std::optional<ProbedDevice> device = probeDevice(library);
+  return device ? std::optional(device->capability) : std::nullopt;
+}
+
+NativeTarget
+octet::rt::cu::nativeTarget(const std::optional<ProbedDevice> &device) {
+  if (!device)
+    return {"cpu", "there is no NVIDIA GPU"};
+  const std::string name = escapeName(device->name);
+  const std::string_view best = bestTarget(device->capability);
+  if (fitTarget(best, device->capability) == Fit::Machine)
+    return {std::string(best), name};
+  return {"cpu", "no kernels are written for " + name +
+                     " of compute capability " +
+                     capabilityText(device->capability)};
 }
 
 /// How good a target is: machine code before PTX before sources before the CPU,

@@ -15,9 +15,25 @@
 
 namespace octet::rt::cu {
 
-/// Compute capability of the first device, times ten; nothing where there is no
-/// driver or no device. No context is made.
+struct ProbedDevice {
+  int capability = 0; ///< times ten
+  std::string name;
+};
+/// The first device; nothing where there is no driver or no device. No context
+/// is made.
+std::optional<ProbedDevice>
+probeDevice(const std::string &library = kDriverLibrary);
+/// Its compute capability, times ten.
 std::optional<int> probeCapability(const std::string &library = kDriverLibrary);
+
+/// What `--target native` is.
+struct NativeTarget {
+  std::string target; ///< "sm_90a", "cpu"
+  std::string why;    ///< "NVIDIA H200"
+};
+/// The target whose machine code the device takes; `cpu` without a device, or
+/// with one that no kernel is written for.
+NativeTarget nativeTarget(const std::optional<ProbedDevice> &device);
 
 /// The row of `targets` whose program is run: the closest one whose machine
 /// code the device takes, else the closest one whose PTX its driver compiles,

@@ -47,6 +47,32 @@ TEST(CudaTargets, FirstWhereNoneFits) {
   EXPECT_EQ(choose({"", "sm_x"}, 90), "");
 }
 
+TEST(CudaTargets, Native) {
+  auto native = [](int capability) {
+    return nativeTarget(ProbedDevice{capability, "A GPU"}).target;
+  };
+  EXPECT_EQ(native(80), "sm_80");
+  EXPECT_EQ(native(87), "sm_86");
+  EXPECT_EQ(native(89), "sm_89");
+  EXPECT_EQ(native(90), "sm_90a");
+  EXPECT_EQ(native(103), "sm_100f");
+  EXPECT_EQ(native(121), "sm_120f");
+  // Too old, or of a family without kernels, though PTX would run there.
+  EXPECT_EQ(native(75), "cpu");
+  EXPECT_EQ(native(110), "cpu");
+  EXPECT_EQ(nativeTarget(ProbedDevice{75, "A GPU"}).why,
+            "no kernels are written for A GPU of compute capability 7.5");
+  EXPECT_EQ(nativeTarget(std::nullopt).target, "cpu");
+}
+
+TEST(CudaTargets, DeviceOfADriver) {
+  std::optional<ProbedDevice> device =
+      probeDevice(OCTET_FAKE_DIR "/fake-cuda.so");
+  ASSERT_TRUE(device);
+  EXPECT_EQ(device->capability, 90);
+  EXPECT_EQ(device->name, "Fake GPU");
+}
+
 TEST(CudaTargets, NoDriverIsNoDevice) {
   EXPECT_FALSE(probeCapability("/nowhere/libcuda.so.1"));
   EXPECT_FALSE(probeCapability("libm.so.6"));

@@ -113,6 +113,8 @@ octet_add_unittest(ApiTest
   ${CMAKE_CURRENT_LIST_DIR}/ApiHeader.c
   LINK OctetFakeModel OctetShared Threads::Threads)
 octet_add_unittest(CudaTargetsTest CudaTargetsTest.cpp LINK OctetRuntimeCuda)
+target_compile_definitions(CudaTargetsTest PRIVATE OCTET_FAKE_DIR="${PROJECT_BINARY_DIR}/unit")
+add_dependencies(CudaTargetsTest fake-cuda)
 set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/ApiHeader.c PROPERTIES
   COMPILE_OPTIONS "-std=c99;-Wall;-Wextra;-pedantic;-Werror")
 target_compile_definitions(ApiTest PRIVATE OCTET_FAKE_DIR="${PROJECT_BINARY_DIR}/unit")

@@ -102,7 +102,9 @@ static Status copy(const CacheOptions &options, bool isImport) {
                 isImport ? cache.path() : options.folder);
 }
 
-static Status warm(const CacheOptions &options) {
+static Status warm(const CacheOptions &given) {
+  CacheOptions options = given;
+  resolveNative(options.compile.import.target);
   const ImportOptions &import = options.compile.import;
   OCTET_TRY(checkNames(import.target, import.numerics, import.quantization));
   Result<Target> target = parseTarget(import.target, "--target");

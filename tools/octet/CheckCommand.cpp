@@ -98,8 +98,8 @@ static Status check(CheckArguments arguments) {
 /// The options of octet compile that a check needs, under its names.
 static void addModelOptions(CLI::App *verb, CheckOptions &o) {
   verb->add_option("--target", o.target,
-                   "cpu, sm_NN, or native: the CPU, until there are kernels "
-                   "for GPUs [native]")
+                   "cpu, sm_NN, or native: the GPU of this machine, else cpu "
+                   "[native]")
       ->check(notEmpty());
   verb->add_option("--numerics", o.numerics,
                    "Follow this target's operand contracts [the target's]")
@@ -178,7 +178,12 @@ void addCheckCommand(CLI::App &app, Action &action) {
         std::tuple("--max-step-tokens", &o.maxStepTokens,
                    "Tokens of one step [2048]")})
     addWhole(verb, flag, *field, what, 1, 1 << 24)->group(memory);
-  verb->callback([a, &action] { action = [a] { return check(*a); }; });
+  verb->callback([a, &action] {
+    action = [a] {
+      resolveNative(a->options.target);
+      return check(*a);
+    };
+  });
 }
 
 } // namespace octet

@@ -29,6 +29,10 @@ inline constexpr uint64_t kMostCount = INT64_MAX;
 Status checkNames(const std::string &target, const std::string &numerics,
                   const std::string &quantization);
 
+/// Puts the machine's target in the place of `native`: that of its GPU, else
+/// `cpu`. Where there is a GPU, stderr says which.
+void resolveNative(std::string &target);
+
 /// The options that decide what an import records: numbers, limits, ranks.
 /// `octet compile` and `octet ledger` have them in common.
 void addImportOptions(CLI::App *verb, ImportOptions &options);

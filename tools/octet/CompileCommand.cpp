@@ -89,12 +89,13 @@ static Status checkOptions(const CompileOptions &options, bool emitGiven) {
 
 void addImportOptions(CLI::App *verb, ImportOptions &i) {
   const char *model = "Numbers";
+  i.target = "native";
   verb->add_option("--target", i.target,
                    "cpu, sm_80, sm_86, sm_89, sm_90a, sm_100f or sm_120f (the "
                    "last two are compiled and not tested: no such device was "
-                   "at hand), or native: the CPU; several, as in "
-                   "sm_89,sm_90a, give one executable that takes what fits its "
-                   "device [native]")
+                   "at hand), or native: the GPU of this machine, else cpu; "
+                   "several, as in sm_89,sm_90a, give one executable that "
+                   "takes what fits its device [native]")
       ->check(notEmpty())
       ->type_name("TARGET")
       ->group(model);
@@ -253,6 +254,7 @@ void addCompileCommand(CLI::App &app, Action &action) {
   verb->callback([o, emit, &action] {
     o->progress = o->phases.progress = isatty(STDERR_FILENO);
     action = [o, emit]() -> Status {
+      resolveNative(o->import.target);
       OCTET_TRY(checkOptions(*o, emit->count() > 0));
       return compile(*o);
     };

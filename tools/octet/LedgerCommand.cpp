@@ -121,7 +121,10 @@ void addLedgerCommand(CLI::App &app, Action &action) {
   verb->callback([o, &action] {
     o->compile.compileTo = kLedgerPhase;
     o->compile.progress = isatty(STDERR_FILENO);
-    action = [o] { return ledger(*o); };
+    action = [o] {
+      resolveNative(o->compile.import.target);
+      return ledger(*o);
+    };
   });
 }
 

@@ -1,0 +1,23 @@
+//===- NativeTarget.cpp - --target native ---------------------------------===//
+//
+// Part of the Octet project, under the Apache License v2.0 with LLVM
+// Exceptions. See LICENSE for license information.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Commands.h"
+#include "runtime/cuda/Targets.h"
+#include <cstdio>
+
+void octet::resolveNative(std::string &target) {
+  if (target != "native")
+    return;
+  // Opened only here: most commands do without a driver.
+  const std::optional<rt::cu::ProbedDevice> device = rt::cu::probeDevice();
+  const rt::cu::NativeTarget native = rt::cu::nativeTarget(device);
+  target = native.target;
+  if (device)
+    std::fprintf(stderr, "note: --target native is %s: %s\n",
+                 native.target.c_str(), native.why.c_str());
+}
