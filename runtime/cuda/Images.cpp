@@ -9,7 +9,6 @@
 #include "runtime/cuda/Images.h"
 #include "octet/Support/Escape.h"
 #include "runtime/cpu/ThreadPool.h"
-#include <charconv>
 
 using namespace octet;
 using namespace octet::rt::cu;
@@ -17,39 +16,6 @@ using namespace octet::rt::cu;
 //===----------------------------------------------------------------------===//
 // Targets and devices
 //===----------------------------------------------------------------------===//
-
-Fit octet::rt::cu::fitTarget(std::string_view target, int capability) {
-  if (!target.starts_with("sm_"))
-    return Fit::No;
-  target.remove_prefix(3);
-  int number = 0;
-  auto [end, error] =
-      std::from_chars(target.data(), target.data() + target.size(), number);
-  if (error != std::errc())
-    return Fit::No;
-  const std::string_view suffix(end,
-                                size_t(target.data() + target.size() - end));
-  if (suffix == "a")
-    return number == capability ? Fit::Machine : Fit::No;
-  const bool sameMajor = number / 10 == capability / 10 && capability >= number;
-  if (sameMajor)
-    return Fit::Machine;
-  return suffix.empty() && capability > number ? Fit::Ptx : Fit::No;
-}
-
-std::string_view octet::rt::cu::bestTarget(int capability) {
-  // The closest first.
-  for (std::string_view target :
-       {"sm_120f", "sm_100f", "sm_90a", "sm_89", "sm_86", "sm_80"})
-    if (fitTarget(target, capability) != Fit::No)
-      return target;
-  return "";
-}
-
-std::string octet::rt::cu::capabilityText(int capability) {
-  return std::to_string(capability / 10) + "." +
-         std::to_string(capability % 10);
-}
 
 static Status unsupported(const std::string &subject, const std::string &target,
                           const DeviceInfo &device) {

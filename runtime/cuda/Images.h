@@ -11,6 +11,7 @@
 
 #include "runtime/abi.h"
 #include "runtime/cuda/Device.h"
+#include "runtime/cuda/Fit.h"
 #include <map>
 #include <memory>
 #include <span>
@@ -24,24 +25,6 @@ class ThreadPool; // runtime/cpu/ThreadPool.h
 }
 
 namespace octet::rt::cu {
-
-/// How code for a target runs on a device.
-enum class Fit {
-  No,
-  Machine, ///< its machine code does
-  Ptx,     ///< the driver can compile its PTX
-};
-/// \param target      "sm_89", "sm_90a", "sm_120f". Machine code runs on the
-/// same major version from its minor one on, with `a` on no other device;
-/// without a suffix PTX runs on all that are newer.
-/// \param capability  of the device, times ten.
-Fit fitTarget(std::string_view target, int capability);
-
-/// "sm_90a" for 90: what to compile for; empty for devices older than any.
-std::string_view bestTarget(int capability);
-
-/// "9.0" of 90.
-std::string capabilityText(int capability);
 
 /// A function that is ready to be launched.
 struct Kernel {

@@ -8,39 +8,10 @@
 
 #include "runtime/cuda/Recompile.h"
 #include "octet/Support/Escape.h"
-#include "runtime/cuda/Images.h"
 #include <algorithm>
-#include <charconv>
 
 using namespace octet;
 using namespace octet::rt::cu;
-
-/// 90 of "sm_90a", which leaves "a"; 0 of what is no CUDA target.
-static int takeNumber(std::string_view &target) {
-  if (!target.starts_with("sm_"))
-    return 0;
-  target.remove_prefix(3);
-  int number = 0;
-  const char *end = target.data() + target.size();
-  auto [stop, error] = std::from_chars(target.data(), end, number);
-  target = {stop, size_t(end - stop)};
-  return error == std::errc() ? number : 0;
-}
-
-std::string octet::rt::cu::relativeTarget(std::string_view target,
-                                          int capability) {
-  std::string_view suffix = target;
-  const int number = takeNumber(suffix);
-  if (number <= 0 || number / 10 != capability / 10 || capability < number)
-    return "";
-  // What can only be reached through PTX is of another family.
-  const std::string_view best = bestTarget(capability);
-  std::string_view rest = best;
-  const int bestNumber = takeNumber(rest);
-  if (bestNumber / 10 == capability / 10 && bestNumber >= number)
-    return std::string(best);
-  return "sm_" + std::to_string(capability) + std::string(suffix);
-}
 
 bool octet::rt::cu::needsSources(std::span<const octet_image> images,
                                  std::string_view target, int capability) {

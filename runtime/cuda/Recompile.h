@@ -20,15 +20,9 @@
 #include "octet/CudaSource/KernelCompiler.h"
 #include "runtime/abi.h"
 #include "runtime/cuda/Driver.h"
+#include "runtime/cuda/Fit.h"
 
 namespace octet::rt::cu {
-
-/// What the kernels of a program for `target` are compiled for on a device
-/// that takes neither their machine code nor PTX: "sm_91a" of "sm_90a" and 91,
-/// "sm_89" of "sm_80" and 89. Only for a device of the target's major version,
-/// and not an older one; empty for others.
-/// \param capability  of the device, times ten.
-std::string relativeTarget(std::string_view target, int capability);
 
 /// Kernels of a program for the device that was found.
 struct Recompiled {

@@ -8,8 +8,7 @@
 
 #include "runtime/cuda/Targets.h"
 #include "octet/Support/Escape.h"
-#include "runtime/cuda/Images.h"
-#include "runtime/cuda/Recompile.h"
+#include "runtime/cuda/Fit.h"
 #include <charconv>
 #include <dlfcn.h>
 #include <tuple>
