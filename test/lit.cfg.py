@@ -67,8 +67,9 @@ if (fake / "fake-model").exists() and "octet-run" in config.available_features:
 def has_nvrtc():
     """Where lib/CudaSource/Nvrtc.cpp looks."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    for path in ("libnvrtc.so.13", config.octet_nvrtc,
-                 "/usr/local/cuda/lib64/libnvrtc.so.13",
+    toolkits = [os.environ[name] + "/lib64/libnvrtc.so.13"
+                for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    for path in ("libnvrtc.so.13", config.octet_nvrtc, *toolkits,
                  cache + "/octet/cuda-13.0/nvidia/cu13/lib/libnvrtc.so.13"):
         try:
             ctypes.CDLL(path)

@@ -11,6 +11,7 @@
 #include "octet/Support/Escape.h"
 #include "octet/Support/File.h"
 #include <cctype>
+#include <cstdlib>
 #include <dlfcn.h>
 #include <filesystem>
 #include <unistd.h>
@@ -67,7 +68,9 @@ static std::vector<std::string> getPlaces() {
 #ifdef OCTET_NVRTC_LIBRARY
   places.push_back(OCTET_NVRTC_LIBRARY);
 #endif
-  places.push_back(std::string("/usr/local/cuda/lib64/") + kLibrary);
+  for (const char *variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char *toolkit = std::getenv(variable); toolkit && *toolkit)
+      places.push_back(std::string(toolkit) + "/lib64/" + kLibrary);
   if (std::string folder = getCacheFolder(); !folder.empty())
     places.push_back(folder + "/cuda-13.0/nvidia/cu13/lib/" + kLibrary);
   return places;

@@ -136,12 +136,7 @@ static std::string operatorTable(const char *title, const BenchPhase &phase,
 }
 
 std::string DeviceReport::text() const {
-  auto word = [&](const char *key) {
-    auto it = program.find(key);
-    return it == program.end() ? std::string("-")
-           : it->is_string()   ? escapeName(it->get<std::string>())
-                               : escapeName(dumpJson(*it));
-  };
+  auto word = [&](const char *key) { return programWord(program, key); };
   std::string out;
   auto line = [&](const char *key, const std::string &value) {
     out += fmt::format("{:<13}{}\n", key, value);

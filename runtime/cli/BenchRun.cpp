@@ -242,6 +242,13 @@ std::string rt::todayText() {
 }
 
 /// "2.07 GB".
+std::string rt::programWord(const nlohmann::json &program, const char *key) {
+  auto it = program.find(key);
+  return it == program.end() ? std::string("-")
+         : it->is_string()   ? escapeName(it->get<std::string>())
+                             : escapeName(dumpJson(*it));
+}
+
 std::string rt::bytesText(double bytes) {
   const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
   int unit = 0;

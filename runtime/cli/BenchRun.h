@@ -114,6 +114,8 @@ Status benchDevice(Session &session, const CommonOptions &common,
 std::string bytesText(double bytes);     ///< "2.07 GB"
 std::string secondsText(double seconds); ///< "3.82 s", "65.6 ms"
 std::string todayText();                 ///< "2026-11-30"
+/// A field of a program's info as text for a person; "-" of none.
+std::string programWord(const nlohmann::json &program, const char *key);
 std::string firstTokenText(const FirstToken &first);
 /// Time between the operators of a run: the program's own code, and packing.
 double betweenSeconds(const BenchPhase &phase);

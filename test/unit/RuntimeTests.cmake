@@ -81,11 +81,10 @@ foreach(subject Cuda CudaParts)
   add_dependencies(Runtime${subject}Test ${fake_cuda})
 endforeach()
 # Kernels for a real device, where there is a compiler for them.
-find_program(OCTET_NVCC nvcc HINTS $ENV{CUDA_PATH}/bin /usr/local/cuda/bin)
-if(OCTET_NVCC)
+if(CUDAToolkit_NVCC_EXECUTABLE)
   set(cubin ${PROJECT_BINARY_DIR}/unit/fake_kernels.cubin)
   add_custom_command(OUTPUT ${cubin}
-    COMMAND ${OCTET_NVCC} -O3 -std=c++20 -arch=sm_90a -cubin
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -O3 -std=c++20 -arch=sm_90a -cubin
             -o ${cubin} ${CMAKE_CURRENT_LIST_DIR}/fake_kernels.cu
     DEPENDS ${CMAKE_CURRENT_LIST_DIR}/fake_kernels.cu)
   add_custom_target(fake-kernels DEPENDS ${cubin})
@@ -100,7 +99,7 @@ if(OCTET_NVCC)
   target_link_options(RuntimeCudaDeviceTest PRIVATE -static-libstdc++ -static-libgcc)
 endif()
 # Our declarations of the driver against a toolkit's, where there is one.
-find_path(OCTET_CUDA_INCLUDE cuda.h HINTS $ENV{CUDA_PATH}/include /usr/local/cuda/include)
+find_path(OCTET_CUDA_INCLUDE cuda.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
 if(OCTET_CUDA_INCLUDE)
   octet_add_unittest(RuntimeCudaTypesTest ${CMAKE_CURRENT_LIST_DIR}/RuntimeCudaTypesTest.cpp)
   target_include_directories(RuntimeCudaTypesTest SYSTEM PRIVATE ${OCTET_CUDA_INCLUDE})

@@ -52,8 +52,8 @@ std::vector<std::string> getNvrtcOptions(std::string_view target);
 class Nvrtc {
 public:
   /// Opens the library: `path` if it is not empty, else libnvrtc.so.13 as the
-  /// loader finds it, of the toolkit that the build found, or of the wheel that
-  /// `tools/dev setup` installs.
+  /// loader finds it, of the toolkit that the build found, of CUDA_HOME or
+  /// CUDA_PATH, or of the wheel that `tools/dev setup` installs.
   /// \param hint  what provides it, for the error.
   /// \returns a machine error that says where was looked.
   static Result<Nvrtc>
