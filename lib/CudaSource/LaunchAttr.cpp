@@ -70,6 +70,8 @@ static std::string read(Attribute from, T &value, const std::string &path) {
     auto dictionary = dyn_cast<DictionaryAttr>(from);
     if (!dictionary)
       return path;
+    // As `write` had it: a place in an array may start as something else.
+    value = T{};
     std::string bad;
     size_t known = 0;
     visitFields(

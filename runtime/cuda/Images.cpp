@@ -120,8 +120,9 @@ static size_t sizeOf(int32_t paramKind) {
   }
 }
 
-/// How a function's parameters differ from its table; empty: they do not. A
-/// launch with fewer than it has would read beyond our list.
+/// How a function's parameters differ from its table; empty: they do not. One
+/// more is not asked for: the question would be an error of the driver, which
+/// tools that watch it report.
 static std::string compareParams(const Driver &driver, CUfunction function,
                                  const octet_kernel &kernel) {
   if (!driver.api.cuFuncGetParamInfo)
@@ -138,10 +139,6 @@ static std::string compareParams(const Driver &driver, CUfunction function,
              std::to_string(size) + " bytes, its launch has one of " +
              std::to_string(wanted);
   }
-  if (driver.api.cuFuncGetParamInfo(function, size_t(kernel.num_params),
-                                    &offset, &size) == kSuccess)
-    return "has more parameters than the " + std::to_string(kernel.num_params) +
-           " of its launch";
   return "";
 }
 
