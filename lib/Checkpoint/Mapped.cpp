@@ -53,8 +53,9 @@ Result<MappedCheckpoint> MappedCheckpoint::map(const TensorTable &table) {
     if (base == MAP_FAILED)
       return machineError(subject, "cannot be mapped: " +
                                        std::system_category().message(errno));
-    mapped.mappings.push_back({base, size_t(file.size())});
-    watchMapping(base, size_t(file.size()), table.files[i]);
+    const size_t size = size_t(file.size());
+    mapped.mappings.push_back({base, size, std::move(file)});
+    watchMapping(base, size, table.files[i]);
   }
   return mapped;
 }
@@ -68,14 +69,37 @@ MappedCheckpoint::bytes(const TensorInfo &tensor) const {
           size_t(tensor.bytes)};
 }
 
-void MappedCheckpoint::release(const TensorInfo &tensor) const {
-  std::span<const std::byte> data = bytes(tensor);
+std::optional<MappedCheckpoint::Place>
+MappedCheckpoint::find(const void *address) const {
+  for (size_t i = 0; i < mappings.size(); ++i) {
+    const uintptr_t base = reinterpret_cast<uintptr_t>(mappings[i].base);
+    const uintptr_t at = reinterpret_cast<uintptr_t>(address);
+    if (at >= base && at - base < mappings[i].size)
+      return Place{i, int64_t(at - base)};
+  }
+  return std::nullopt;
+}
+
+Status MappedCheckpoint::read(Place from, std::span<std::byte> out) const {
+  return mappings[from.file].file.read(
+      from.offset, {reinterpret_cast<char *>(out.data()), out.size()});
+}
+
+/// Advises on the pages that hold `data`, in part or whole.
+static void advise(std::span<const std::byte> data, int advice) {
   uintptr_t page = uintptr_t(::sysconf(_SC_PAGESIZE));
   uintptr_t begin = reinterpret_cast<uintptr_t>(data.data());
   uintptr_t end = begin + data.size();
-  // Pages that a neighbour shares may go too: nothing is lost.
   begin -= begin % page;
   if (begin < end)
-    (void)::madvise(reinterpret_cast<void *>(begin), end - begin,
-                    MADV_DONTNEED);
+    (void)::madvise(reinterpret_cast<void *>(begin), end - begin, advice);
+}
+
+// Pages that a neighbour shares may go too: nothing is lost.
+void MappedCheckpoint::release(const TensorInfo &tensor) const {
+  advise(bytes(tensor), MADV_DONTNEED);
+}
+
+void MappedCheckpoint::prefetch(const TensorInfo &tensor) const {
+  advise(bytes(tensor), MADV_WILLNEED);
 }

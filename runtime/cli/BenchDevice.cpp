@@ -39,7 +39,7 @@ struct DeviceReport {
   int64_t probeBytes = 0; ///< of each of the copy's buffers
   double copy = 0;        ///< bytes per second, read and written
   cu::TensorPeaks peaks;
-  int64_t uploadedBytes = 0;
+  cu::UploadTimes upload;
   BenchPhase prefill, decode;
   FirstToken firstToken;
 
@@ -148,11 +148,17 @@ std::string DeviceReport::text() const {
                    device.capability % 10, device.multiprocessors,
                    bytesText(double(device.memoryBytes)),
                    cu::versionText(device.driverVersion), todayText()));
-  line("model", fmt::format("{} {}, {} layers, hidden {}, vocabulary {}; "
-                            "weights {}, {} on the device",
-                            word("architecture"), word("dtype"), word("layers"),
-                            word("hidden"), word("vocab"), escapePath(weights),
-                            bytesText(double(uploadedBytes))));
+  line("model",
+       fmt::format("{} {}, {} layers, hidden {}, vocabulary {}; "
+                   "weights {}",
+                   word("architecture"), word("dtype"), word("layers"),
+                   word("hidden"), word("vocab"), escapePath(weights)));
+  line("load",
+       fmt::format("{} to the device in {}: {}/s; {} of it reading and "
+                   "copying, {} waiting for the link",
+                   bytesText(double(upload.bytes)), secondsText(upload.seconds),
+                   bytesText(upload.bytesPerSecond()),
+                   secondsText(upload.filling), secondsText(upload.waiting)));
   line("run",
        fmt::format("batch {}, prompt {}, generation {}, depth {}; {} "
                    "repetition{}",
@@ -197,7 +203,11 @@ json DeviceReport::toJson() const {
                        {"date", todayText()}};
   object["program"] = program;
   object["weights"] = weights;
-  object["uploaded_bytes"] = uploadedBytes;
+  object["load"] = {{"bytes", upload.bytes},
+                    {"seconds", upload.seconds},
+                    {"bytes_per_second", upload.bytesPerSecond()},
+                    {"reading_seconds", upload.filling},
+                    {"waiting_seconds", upload.waiting}};
   object["shape"] = {{"batch", shape.batch},
                      {"prompt_len", shape.promptLength},
                      {"gen_len", shape.genLength},
@@ -235,7 +245,7 @@ Status rt::benchDevice(Session &session, const CommonOptions &common,
   DeviceReport report;
   report.device = driver.device();
   report.peaks = cu::tensorPeaks(report.device);
-  report.uploadedBytes = model.cuda()->uploadedBytes();
+  report.upload = model.cuda()->uploadTimes();
   report.shape = shape;
 
   Progress progress;

@@ -21,6 +21,8 @@ using namespace octet::rt::cu;
 
 /// Logits of more bytes go to the caller without a pinned buffer between.
 static constexpr int64_t kMostPinned = int64_t(64) << 20;
+/// Smaller tensors are read ahead of all others.
+static constexpr int64_t kPrefetched = int64_t(1) << 20;
 
 //===----------------------------------------------------------------------===//
 // Start
@@ -118,6 +120,12 @@ Status CudaBackend::prepare(Context &ctx, const KvCache &cache) {
   ctx.cuda = this;
   spare = cache.firstSpare();
   kv = program.info.kv;
+  uploader->readFrom(ctx.mapped);
+  // Scales are looked at one after the other, each a wait for the disk.
+  if (ctx.mapped)
+    for (const TensorInfo *tensor : ctx.rows)
+      if (tensor && tensor->bytes <= kPrefetched)
+        ctx.mapped->prefetch(*tensor);
   OCTET_TRY(inputs.allocate(*cuda, program.info));
   buckets =
       bucketsUpTo(std::min(program.info.maxSeqs, program.info.maxStepTokens));
@@ -129,7 +137,7 @@ Status CudaBackend::prepare(Context &ctx, const KvCache &cache) {
 
 Status CudaBackend::finishLoad(Context &ctx) {
   OCTET_TRY_ASSIGN(weights, uploader->finish());
-  uploaded = uploader->totalBytes();
+  uploaded = uploader->times();
   uploader.reset();
   // The arena and the cache are zeros from here on.
   return synchronize();

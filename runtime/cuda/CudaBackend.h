@@ -59,8 +59,8 @@ public:
   const Recompiled *recompiled() const {
     return compiled ? &*compiled : nullptr;
   }
-  /// Of weights, in bytes.
-  int64_t uploadedBytes() const { return uploaded; }
+  /// Of weights.
+  const UploadTimes &uploadTimes() const { return uploaded; }
   /// Graphs that are there.
   size_t numGraphs() const { return graphs.size(); }
 
@@ -102,7 +102,7 @@ private:
   std::optional<DeviceMemory> arenaMemory;
   std::optional<Uploader> uploader;
   std::vector<DeviceBuffer> weights;
-  int64_t uploaded = 0;
+  UploadTimes uploaded;
 
   StepInputs inputs;
   DeviceBuffer decodeOutput; ///< of captured steps: it never moves

@@ -13,6 +13,7 @@
 #include "runtime/cpu/Types.h"
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 
 using namespace octet;
 using namespace octet::rt;
@@ -22,8 +23,13 @@ using namespace octet::rt::cu;
 static constexpr int64_t kAlign = 256;
 /// Weights share chunks of device memory; a larger one has its own.
 static constexpr int64_t kChunk = int64_t(64) << 20;
-/// A thread's share of a copy.
-static constexpr int64_t kGrain = int64_t(1) << 20;
+/// A thread's share of a copy or read.
+static constexpr int64_t kGrain = int64_t(256) << 10;
+
+using Clock = std::chrono::steady_clock;
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
 
 Result<UploadPlan>
 octet::rt::cu::planUpload(const octet_tensor_desc &desc, const octet_weight &in,
@@ -94,7 +100,49 @@ Result<CUdeviceptr> Uploader::place(int64_t bytes, const std::string &module) {
   return address;
 }
 
+void Uploader::put(const void *from, std::byte *out, int64_t bytes) {
+  const std::byte *in = static_cast<const std::byte *>(from);
+  auto place = files && from ? files->find(from) : std::nullopt;
+  if (place) {
+    for (int64_t done = 0; done < bytes; done += kGrain)
+      reads.push_back({{place->file, place->offset + done},
+                       out + done,
+                       std::min(kGrain, bytes - done)});
+    return;
+  }
+  const auto begun = Clock::now();
+  if (!in)
+    std::memset(out, 0, size_t(bytes));
+  else
+    pool.parallelFor(cdiv(bytes, kGrain), 1, [&](int64_t begin, int64_t end) {
+      const int64_t first = begin * kGrain;
+      const int64_t last = std::min(end * kGrain, bytes);
+      std::memcpy(out + first, in + first, size_t(last - first));
+    });
+  total.filling += secondsSince(begun);
+}
+
+Status Uploader::fill() {
+  const auto begun = Clock::now();
+  std::mutex guard;
+  Status error;
+  pool.parallelChunks(
+      int64_t(reads.size()), /*chunk=*/1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const Read &read = reads[size_t(i)];
+          Status done = files->read(read.from, {read.to, size_t(read.bytes)});
+          std::lock_guard lock(guard);
+          if (error.ok() && !done.ok())
+            error = std::move(done);
+        }
+      });
+  reads.clear();
+  total.filling += secondsSince(begun);
+  return error;
+}
+
 Status Uploader::send() {
+  OCTET_TRY(fill());
   Slot &slot = slots[current];
   for (const Transfer &t : transfers)
     OCTET_TRY(OCTET_CUDA(driver, subject, cuMemcpyHtoDAsync, t.to,
@@ -105,12 +153,14 @@ Status Uploader::send() {
   slot.isOnItsWay = true;
   transfers.clear();
   used = 0;
-  current ^= 1;
+  current = (current + 1) % kSlots;
   Slot &next = slots[current];
+  const auto begun = Clock::now();
   if (next.isOnItsWay)
     OCTET_TRY(
         OCTET_CUDA(driver, subject, cuEventSynchronize, next.free.handle()));
   next.isOnItsWay = false;
+  total.waiting += secondsSince(begun);
   return Status::success();
 }
 
@@ -119,16 +169,9 @@ Status Uploader::copy(CUdeviceptr to, const UploadPiece &piece) {
     if (used == bufferBytes)
       OCTET_TRY(send());
     const int64_t count = std::min(piece.bytes - done, bufferBytes - used);
-    std::byte *out = slots[current].buffer.data() + used;
-    const std::byte *in = static_cast<const std::byte *>(piece.from);
-    if (!in)
-      std::memset(out, 0, size_t(count));
-    else
-      pool.parallelFor(cdiv(count, kGrain), 1, [&](int64_t begin, int64_t end) {
-        const int64_t first = begin * kGrain;
-        const int64_t last = std::min(end * kGrain, count);
-        std::memcpy(out + first, in + done + first, size_t(last - first));
-      });
+    put(piece.from ? static_cast<const std::byte *>(piece.from) + done
+                   : nullptr,
+        slots[current].buffer.data() + used, count);
     // Neighbours travel together.
     if (!transfers.empty() &&
         transfers.back().to + CUdeviceptr(transfers.back().bytes) ==
@@ -147,7 +190,7 @@ Status Uploader::copy(CUdeviceptr to, std::span<const UploadPiece> pieces) {
   for (const UploadPiece &piece : pieces) {
     OCTET_TRY(copy(to, piece));
     to += CUdeviceptr(piece.bytes);
-    uploaded += piece.bytes;
+    total.bytes += piece.bytes;
   }
   return Status::success();
 }
@@ -163,6 +206,7 @@ Status Uploader::upload(const octet_tensor_desc &desc, const UploadPlan &plan,
                         octet_weight &out) {
   driver.makeCurrent();
   if (!stream.handle()) {
+    start = Clock::now();
     OCTET_TRY(stream.create(driver, subject));
     for (Slot &slot : slots) {
       OCTET_TRY(slot.buffer.allocate(driver, bufferBytes, subject));
@@ -187,9 +231,13 @@ Result<std::vector<DeviceBuffer>> Uploader::finish() {
   driver.makeCurrent();
   if (stream.handle()) {
     OCTET_TRY(send());
+    const auto begun = Clock::now();
     OCTET_TRY(
         OCTET_CUDA(driver, subject, cuStreamSynchronize, stream.handle()));
+    total.waiting += secondsSince(begun);
+    total.seconds = secondsSince(start);
   }
+  files = nullptr;
   for (Slot &slot : slots)
     slot.buffer = PinnedBuffer();
   return std::move(chunks);

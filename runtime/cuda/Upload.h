@@ -6,9 +6,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Weights are copied by all threads into one of two pinned buffers while the
-// other one is on its way: neither the file, nor the processor's memory, nor
-// the link waits for the others.
+// All threads fill one of several pinned buffers while the others are on their
+// way: neither the file, nor the processor's memory, nor the link waits for the
+// others. What a file holds as the device wants it is read straight into the
+// buffer, past the mapping, whose pages would cost a fault each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,6 +18,7 @@
 
 #include "runtime/core/Context.h"
 #include "runtime/cuda/Device.h"
+#include <chrono>
 #include <span>
 #include <vector>
 
@@ -38,9 +40,19 @@ Result<UploadPlan> planUpload(const octet_tensor_desc &desc,
                               const octet_weight &in,
                               std::span<const int64_t> shardElements);
 
+/// How fast it was.
+struct UploadTimes {
+  int64_t bytes = 0;
+  double seconds = 0; ///< from the first weight to the arrival of the last
+  double filling = 0; ///< of them, reading files and copying into buffers
+  double waiting = 0; ///< and waiting for a buffer: the link's
+  double bytesPerSecond() const { return seconds > 0 ? bytes / seconds : 0; }
+};
+
 class Uploader {
 public:
-  static constexpr int64_t kDefaultBuffer = int64_t(64) << 20;
+  /// Larger ones cost more to pin, once, than they gain.
+  static constexpr int64_t kDefaultBuffer = int64_t(16) << 20;
 
   /// \param subject  the program's file.
   Uploader(const Driver &driver, ThreadPool &pool, std::string subject,
@@ -48,17 +60,22 @@ public:
       : driver(driver), pool(pool), subject(std::move(subject)),
         bufferBytes(bufferBytes) {}
 
+  /// Bytes in a mapping of `mapped` are read from its files instead; until
+  /// finish().
+  void readFrom(const MappedCheckpoint *mapped) { files = mapped; }
+
   /// Takes memory of the device for a weight and puts its copy on the way.
-  /// `in` may go when this returns.
+  /// What is no mapping of a file may go when this returns.
   /// \param out  [out] one part of device addresses.
   Status upload(const octet_tensor_desc &desc, const UploadPlan &plan,
                 octet_weight &out);
   /// Waits until all of it has arrived.
   /// \returns the device's memory that holds the weights.
   Result<std::vector<DeviceBuffer>> finish();
-  int64_t totalBytes() const { return uploaded; }
+  const UploadTimes &times() const { return total; }
 
 private:
+  static constexpr int kSlots = 4;
   struct Slot {
     PinnedBuffer buffer;
     Event free; ///< when its bytes are on the device
@@ -67,7 +84,11 @@ private:
   Result<CUdeviceptr> place(int64_t bytes, const std::string &module);
   Status copy(CUdeviceptr to, std::span<const UploadPiece> pieces);
   Status copy(CUdeviceptr to, const UploadPiece &piece);
-  /// Sends what the current buffer holds, and takes the other one.
+  /// Puts bytes at `out` of the current buffer, at once or when it is sent.
+  void put(const void *from, std::byte *out, int64_t bytes);
+  /// Reads from files what the current buffer still lacks.
+  Status fill();
+  /// Sends what the current buffer holds, and takes the next one.
   Status send();
 
   const Driver &driver;
@@ -75,9 +96,16 @@ private:
   std::string subject;
   int64_t bufferBytes;
   Stream stream;
-  Slot slots[2];
+  const MappedCheckpoint *files = nullptr;
+  Slot slots[kSlots];
   int current = 0;
   int64_t used = 0; ///< bytes of the current buffer
+  struct Read {
+    MappedCheckpoint::Place from;
+    std::byte *to;
+    int64_t bytes;
+  };
+  std::vector<Read> reads; ///< of the current buffer
   struct Transfer {
     CUdeviceptr to;
     int64_t from, bytes; ///< in the current buffer
@@ -85,7 +113,8 @@ private:
   std::vector<Transfer> transfers; ///< of the current buffer
   std::vector<DeviceBuffer> chunks;
   int64_t chunkUsed = 0; ///< of the last one
-  int64_t uploaded = 0;
+  UploadTimes total;
+  std::chrono::steady_clock::time_point start;
 };
 
 } // namespace octet::rt::cu

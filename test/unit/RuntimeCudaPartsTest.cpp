@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuda.h"
+#include "TempFolder.h"
 #include "runtime/cpu/ThreadPool.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Recompile.h"
@@ -223,7 +224,7 @@ TEST(CudaUpload, ShardsAndScalesAreContiguous) {
   std::fill(first.begin(), first.end(), 0);
   auto memory = uploader.finish();
   ASSERT_TRUE(memory.ok());
-  EXPECT_EQ(uploader.totalBytes(), 3 * int64_t(want.size() + scales.size()));
+  EXPECT_EQ(uploader.times().bytes, 3 * int64_t(want.size() + scales.size()));
   for (const octet_weight &each : out) {
     ASSERT_EQ(each.num_parts, 1);
     const octet_part &part = each.parts[0];
@@ -282,6 +283,65 @@ TEST(CudaUpload, LargeWeightsHaveTheirOwnMemory) {
   ASSERT_EQ(memory->size(), 2u); // the small ones share
   EXPECT_EQ((*memory)[0].size(), 70 << 20);
   EXPECT_EQ(static_cast<const uint8_t *>(out.parts[0].data)[99], 2);
+}
+
+// Weights as the file has them are read from it, past the mapping.
+TEST(CudaUpload, ReadsFiles) {
+  const std::string folder = test::makeTempFolder();
+  auto data = bytesFrom(5000, 1), other = bytesFrom(300, 2);
+  const std::string path = folder + "/model.safetensors";
+  auto write = [&](std::string name, std::span<const uint8_t> bytes) {
+    return TensorToWrite{std::move(name),
+                         StoredType::I8,
+                         {int64_t(bytes.size())},
+                         std::as_bytes(bytes)};
+  };
+  const TensorToWrite tensors[] = {write("a", data), write("b", other)};
+  ASSERT_TRUE(writeSafetensors(path, tensors).ok());
+  auto opened = openCheckpoint(folder, {.needConfig = false});
+  ASSERT_TRUE(opened.ok());
+  auto mapped = MappedCheckpoint::map(opened->tensors);
+  ASSERT_TRUE(mapped.ok());
+  auto driver = openDriver();
+  ThreadPool pool(2);
+  octet_tensor_desc desc{};
+  desc.module = "m";
+  desc.rows = 1;
+  desc.type = OCTET_I8;
+  auto uploadAll = [&](Uploader &uploader, octet_weight *out) -> Status {
+    uploader.readFrom(&*mapped);
+    for (const char *name : {"b", "a"}) {
+      auto bytes = mapped->bytes(*opened->tensors.find(name));
+      desc.cols = int64_t(bytes.size());
+      octet_weight in{1, {{bytes.data(), nullptr, 1, -1, -1}}};
+      auto plan = planUpload(desc, in, {});
+      if (!plan.ok())
+        return plan.takeStatus();
+      if (Status done = uploader.upload(desc, *plan, *out++); !done.ok())
+        return done;
+    }
+    return Status::success();
+  };
+  octet_weight out[2];
+  Uploader uploader(*driver, pool, "p", /*bufferBytes=*/1000);
+  ASSERT_TRUE(uploadAll(uploader, out).ok());
+  auto memory = uploader.finish();
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(std::memcmp(out[0].parts[0].data, other.data(), 300), 0);
+  EXPECT_EQ(std::memcmp(out[1].parts[0].data, data.data(), 5000), 0);
+  EXPECT_EQ(uploader.times().bytes, 5300);
+  EXPECT_GT(uploader.times().seconds, uploader.times().filling);
+
+  ASSERT_EQ(truncate(path.c_str(), 1000), 0);
+  Uploader second(*driver, pool, "p", 1000);
+  Status done = uploadAll(second, out);
+  ASSERT_FALSE(done.ok());
+  // Which of the reads is first to end is not known.
+  const std::string want = path + ": became shorter while it was read: it ends "
+                                  "at byte ";
+  EXPECT_TRUE(done.info().format().starts_with("error: " + want))
+      << done.info().format();
+  std::filesystem::remove_all(folder);
 }
 
 TEST(CudaUpload, NoRoom) {

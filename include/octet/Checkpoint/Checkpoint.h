@@ -16,11 +16,13 @@
 #ifndef OCTET_CHECKPOINT_CHECKPOINT_H
 #define OCTET_CHECKPOINT_CHECKPOINT_H
 
+#include "octet/Support/File.h"
 #include "octet/Support/Status.h"
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -199,12 +201,25 @@ public:
   /// Lets the machine have the memory that holds a tensor's bytes; they are
   /// read from the file again when somebody looks.
   void release(const TensorInfo &tensor) const;
+  /// Starts to read a tensor that is wanted soon.
+  void prefetch(const TensorInfo &tensor) const;
+
+  /// Where an address in one of the mappings lies.
+  struct Place {
+    size_t file; ///< in the table
+    int64_t offset;
+  };
+  std::optional<Place> find(const void *address) const;
+  /// Reads the file itself, which takes no memory for the mapping.
+  /// \returns a machine error if it has become shorter or cannot be read.
+  Status read(Place from, std::span<std::byte> out) const;
 
 private:
   MappedCheckpoint() = default;
   struct Mapping {
     void *base;
     size_t size;
+    InputFile file;
   };
   std::vector<Mapping> mappings;
 };
