@@ -94,14 +94,16 @@ static Decode chooseDecode(const AttentionProblem &p,
                            ? std::min(p.maxContext, p.window + kPageTokens)
                            : p.maxContext;
   const int64_t pages = cdiv(keys, kPageTokens) + 1;
-  const int64_t splitBytes =
-      p.maxSeqs * p.kvHeads * rows * (p.headDim + 2) * int64_t(sizeof(float));
+  // A sequence that is alone has a place of its own.
+  const int64_t splitBytes = (p.maxSeqs + 1) * p.kvHeads * rows *
+                             (p.headDim + 2) * int64_t(sizeof(float));
   constexpr int64_t kMostBytes = int64_t(256) << 20;
   d.splits = std::clamp<int64_t>(
       d.perSm * p.multiprocessors / (p.kvHeads * d.tiles), 1,
       std::min({kMostSplits, cdiv(pages, Decode::kSplitPages),
                 std::max<int64_t>(1, kMostBytes / splitBytes)}));
-  d.workspaceBytes = d.splits * splitBytes;
+  d.workspaceBytes =
+      d.splits * splitBytes + p.kvHeads * d.tiles * int64_t(sizeof(uint32_t));
   return d;
 }
 
@@ -286,7 +288,8 @@ static void writeSource(KernelInstance &kernel, const AttentionProblem &p,
 // Instances
 //===----------------------------------------------------------------------===//
 
-/// The decoding kernel and, where there are splits, the one that adds them.
+/// The decoding kernel and, where there are splits, the one that adds them for
+/// several sequences.
 static std::vector<KernelInstance> makeDecode(const AttentionProblem &p,
                                               const Decode &d) {
   const std::string rows = std::to_string(kMaxRows);
@@ -329,7 +332,8 @@ static std::vector<KernelInstance> makeDecode(const AttentionProblem &p,
   join.label = "join_splits d" + std::to_string(p.headDim);
   join.entry = "octet_kernel_join_splits_" + name;
   join.threads = decode.threads;
-  join.grid[0] = {int32_t(p.kvHeads * groupOf(p) * kMaxRows), 0, 0, 1};
+  // 2 (n - 1) is none for a sequence that is alone, and otherwise n or more.
+  join.grid[0] = {int32_t(2 * p.kvHeads * groupOf(p) * kMaxRows), -1, 0, 1};
   writeSource(join, p, "paged_decode.cuh", about + ": their splits",
               "PagedDecode", constants, sizes, "joinSplits",
               {vScaleArg(p), outputArg(p), sequencesArg(), numSequencesArg(),

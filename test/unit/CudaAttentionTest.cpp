@@ -10,6 +10,8 @@
 #include "lib/CudaSource/DeviceLimits.h"
 #include "octet/CudaSource/Nvrtc.h"
 #include "gtest/gtest.h"
+#include <cstdlib>
+#include <random>
 #include <set>
 
 using namespace octet;
@@ -51,6 +53,15 @@ std::string errorOf(const AttentionProblem &p) {
   return launch ? "" : launch.status().info().format();
 }
 
+/// octet_grid without kernels that stay on the device.
+int64_t ctasOf(const KernelInstance &kernel, int64_t rows, int64_t sequences) {
+  const Grid &grid = kernel.grid[0];
+  int64_t count = grid.fixed + grid.perSequence * sequences;
+  if (grid.perRows > 0)
+    count += (rows + grid.perRows - 1) / grid.perRows;
+  return grid.times * count;
+}
+
 constexpr int32_t kBf16 = OCTET_BF16, kF16 = OCTET_F16, kE4m3 = OCTET_E4M3;
 
 AttentionProblem sm90(AttentionProblem p) {
@@ -79,13 +90,23 @@ TEST(CudaAttention, SplitsOccupyTheDeviceWhateverTheBatch) {
   const int64_t splits = 2 * 132 / 8;
   EXPECT_EQ(decode.grid[0].times, splits * 8);
   EXPECT_EQ(decode.grid[0].perSequence, 1);
-  EXPECT_EQ(decode.workspaceBytes, 64 * splits * 32 * (128 + 2) * 4);
+  EXPECT_EQ(decode.workspaceBytes,
+            (64 + 1) * splits * 32 * (128 + 2) * 4 + 8 * 4);
 
   // What a window shows needs no more splits than it has parts of four pages.
   p.window = 512;
   EXPECT_EQ(make(p, "sm_90a").variants[0].kernels[0].grid[0].times, 3 * 8);
   p.window = 64;
   EXPECT_EQ(make(p, "sm_90a").variants[0].kernels.size(), 1u) << "no joining";
+}
+
+TEST(CudaAttention, ASequenceThatIsAloneIsJoinedWhereItIsDecoded) {
+  const KernelLaunch launch =
+      make(makeProblem(kBf16, kBf16, 32, 8, 128), "sm_90a");
+  const KernelInstance &join = launch.variants[0].kernels[1];
+  EXPECT_EQ(ctasOf(join, 1, 1), 0) << "not launched";
+  for (int64_t sequences : {2, 3, 64})
+    EXPECT_GE(ctasOf(join, sequences, sequences), 32 * sequences);
 }
 
 TEST(CudaAttention, ManySequencesHaveFewerSplits) {
@@ -96,21 +117,41 @@ TEST(CudaAttention, ManySequencesHaveFewerSplits) {
   EXPECT_GE(decode.grid[0].times, 4) << "four tiles of queries";
 }
 
+/// The queries of a tile, out of "paged_prefill d128_q128k64".
+int64_t queriesOf(const KernelInstance &kernel) {
+  return std::atoll(kernel.label.c_str() + kernel.label.find("_q") + 2);
+}
+
+/// A tile is found by its number among those of all sequences, as findTile of
+/// attention/paged_prefill.cuh counts them: nobody would take one too many.
 TEST(CudaAttention, TheGridHoldsEveryTileOfPrefill) {
-  for (int64_t group : {1, 4, 5, 7, 12, 16, 40, 200}) {
-    AttentionProblem p = makeProblem(kBf16, kE4m3, 2 * group, 2, 128);
-    const KernelInstance kernel = make(p, "sm_90a").variants[1].kernels.back();
-    const int64_t queries = kernel.threads / 32 * 32;
-    for (int64_t rows : {1, 2, 31, 128, 1000, 4096}) {
-      const Grid &grid = kernel.grid[0];
-      ASSERT_GT(grid.perRows, 0);
-      const int64_t cdivRows = (rows + grid.perRows - 1) / grid.perRows;
-      const int64_t ctas =
-          grid.times * (grid.fixed + cdivRows + grid.perSequence * int64_t(1));
-      EXPECT_GE(ctas, 2 * ((rows * group + queries - 1) / queries))
-          << "group " << group << ", rows " << rows;
-    }
-  }
+  constexpr unsigned kSeed = 20261130;
+  std::mt19937 random(kSeed);
+  auto upTo = [&](int64_t most) { return int64_t(random() % (most + 1)); };
+  for (int64_t group : {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 40, 200, 300})
+    for (int64_t dim : {64, 96, 128, 256})
+      for (const char *kernelName :
+           {"cuda.paged_attention", "sm90.paged_attention"}) {
+        AttentionProblem p = makeProblem(kBf16, kBf16, 2 * group, 2, dim);
+        p.kernel = kernelName;
+        const KernelInstance kernel =
+            make(p, "sm_90a").variants[1].kernels.back();
+        const int64_t queries = queriesOf(kernel);
+        ASSERT_GT(queries, 0) << kernel.label;
+        for (int trial = 0; trial < 200; ++trial) {
+          const int64_t sequences = 1 + upTo(63), longest = 1 + upTo(300);
+          int64_t rows = 0, tiles = 0;
+          for (int64_t i = 0; i < sequences; ++i) {
+            const int64_t own = upTo(longest); // 0: takes no part
+            rows += own;
+            if (own > 1)
+              tiles += (own * group + queries - 1) / queries;
+          }
+          ASSERT_GE(ctasOf(kernel, rows, sequences), 2 * tiles)
+              << "seed " << kSeed << ", group " << group << ", " << kernel.label
+              << ", " << rows << " rows of " << sequences << " sequences";
+        }
+      }
 }
 
 TEST(CudaAttention, EveryTargetsSharedMemoryIsEnough) {

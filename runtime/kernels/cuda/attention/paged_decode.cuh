@@ -12,22 +12,32 @@
 // The pages that a sequence sees are cut into splits: of max(kSplitPages, cdiv(pages, kMaxSplits))
 // pages, so a row's result depends on its sequence alone, never on the batch (B5). An item is a
 // split and a KV head; its queries (rows x heads of the group) share each read of K and V. CTAs go
-// over the items of the batch, each its own share, as one stream of pages. Where there are several
-// splits, a second kernel, joinSplits, adds them in a fixed order (in the same kernel, the fences
-// that it takes would wait for the copies that are under way).
+// over the items of the batch, each its own share, as one stream of pages.
+//
+// Splits are added in a fixed order. Those of a sequence that is alone are by the CTA that is the
+// last to finish one of them. In a batch, whose CTAs have several items, the last would be late for
+// its next item too and be the last again, so there a second kernel, joinSplits, adds them.
+//
+// In a batch of single rows, what the step does not write is under way before the kernels ahead
+// have finished: of the cache it writes a page of each sequence. Sequences and page tables are
+// there before a step begins.
 //
 // Products are transposed: S^T = K Q^T and Y^T = V^T P^T, so that 8 queries fill a tensor product.
 // A warp has 16 keys of each page to itself: its own ring of copies, maximum, sum and result; the
 // warps of a CTA meet once an item. So a row is the sum of four interleaved sums.
 //
 //   workspace (kWorkspaceBytes)
-//   partial   F32 [kMaxSequences][kv_heads][kMaxSplits][kRows][head_dim]
+//   partial   F32 [kMaxSequences + 1][kv_heads][kMaxSplits][kRows][head_dim]
 //   softmax   F32 [the same but head_dim][2]    maximum (of scores times log2 e) and sum
+//   arrivals  U32 [kv_heads][kTiles]            splits that were sent, of a sequence that is alone
 //
-// Constants  kMaxRows >= 1; kMaxSequences, kMaxSplits >= 1; kStages >= 1 pages under way in a warp.
-// Threads    128; as many CTAs as fit, at most num_sequences * kItems.
-// Shared     kWarps * kStages * kStageBytes + kMaxSequences * 20 + 16 (kSharedBytes).
-// Ragged     keys that no row sees are zeros in shared memory, -inf as scores; so are the padding
+// A sequence that is alone has the last place for its results, which is zeros before and after
+// each launch (ptx/atomic.cuh), and so are its arrivals.
+//
+// Constants  kMaxRows >= 1; kMaxSequences >= 1; kMaxSplits 1 to 64; kStages >= 1 pages under way in
+// a warp. Threads    128; as many CTAs as fit, at most num_sequences * kItems. Shared     kWarps *
+// kStages * kStageBytes + kMaxSequences * 20 + 16 (kSharedBytes). Ragged     keys that no row sees
+// are zeros in shared memory, -inf as scores; so are the padding
 //            of head_dim (zeros) and queries beyond the last (zeros, not written).
 // Rounding   probabilities to T, the result to T once. Partial results are FP32. Codes meet BF16 as
 //            F16, which they are made of in one instruction: queries are multiplied by the power
@@ -40,6 +50,7 @@
 #pragma once
 
 #include "attention/kv.cuh"
+#include "ptx/atomic.cuh"
 
 namespace octet::cuda {
 
@@ -50,7 +61,8 @@ struct PagedDecode {
   static constexpr int kMaxRows = kMaxRows_, kMaxSequences = kMaxSequences_;
   static constexpr int kMaxSplits = kMaxSplits_, kSplitPages = kSplitPages_, kStages = kStages_;
   static_assert(kMaxRows >= 1 && kMaxSequences >= 1, "there is a row and a sequence");
-  static_assert(kMaxSplits >= 1 && kSplitPages >= 1, "there is a split and it has a page");
+  static_assert(kMaxSplits >= 1 && kMaxSplits <= 64, "a lane has one or two splits");
+  static_assert(kSplitPages >= 1, "a split has a page");
   static_assert(kStages >= 1, "a page is copied at a time, or more");
 
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;
@@ -80,8 +92,9 @@ struct PagedDecode {
   static constexpr int kSharedBytes = kWarps * kWarpBytes + kMaxSequences * (16 + 4) + 4 * kWarps;
 
   static constexpr i64 kSlots =
-      static_cast<i64>(kMaxSequences) * Shape::kKvHeads * kMaxSplits * kRows;
-  static constexpr i64 kWorkspaceBytes = kSlots * (Shape::kHeadDim + 2) * 4;
+      static_cast<i64>(kMaxSequences + 1) * Shape::kKvHeads * kMaxSplits * kRows;
+  static constexpr i64 kArrivals = static_cast<i64>(Shape::kKvHeads) * kTiles;
+  static constexpr i64 kWorkspaceBytes = (kSlots * (Shape::kHeadDim + 2) + kArrivals) * 4;
 };
 
 /// How the pages that a sequence sees are cut.
@@ -104,7 +117,7 @@ OCTET_DEVICE Splits splitsOf(const Sequence &s) {
 /// A split of a sequence, for one KV head and tile of queries.
 struct DecodeItem {
   Sequence sequence;
-  int index; // of the sequence
+  int place; // of the sequence's results in the workspace
   int head, tile;
   int split, splits;
   int page, endPage;
@@ -168,7 +181,7 @@ OCTET_DEVICE DecodeItem findItem(const Table &table, int item) {
       high = middle;
   }
   DecodeItem result;
-  result.index = low;
+  result.place = table.count == 1 ? Config::kMaxSequences : low;
   result.sequence = table.sequences[low];
   item -= table.items[low];
   result.tile = item % Config::kTiles;
@@ -191,7 +204,28 @@ struct Loader {
   int pageIds; // page `batch + lane`
   int batch;
   int head;
+  bool early;  // the kernels ahead may not have finished
+  int written; // while early: the page that sequence `lane` writes in this step, or -1
 };
+
+/// Whether copies may begin before the kernels ahead have finished; sets the loader's side of it.
+/// A page may be shared, so all that are written are known: there are few.
+OCTET_DEVICE void beginEarly(Loader &l, const Table &table, const int *pages) {
+  const int lane = threadIdx.x % 32;
+  bool single = true;
+  l.written = -1;
+  if (lane < table.count && table.count <= 32) {
+    const Sequence s = table.sequences[lane];
+    single = s.numRows <= 1;
+    if (s.numRows == 1)
+      l.written = pages[s.firstPage + (s.context - 1) / kPageTokens];
+  }
+  l.early = table.count <= 32 && __all_sync(~0u, single);
+}
+OCTET_DEVICE void endEarly(Loader &l) {
+  waitForPriorGrids();
+  l.early = false;
+}
 
 template <class Config>
 OCTET_DEVICE void start(Loader &l, const Table &table, int total) {
@@ -207,8 +241,34 @@ OCTET_DEVICE void start(Loader &l, const Table &table, int total) {
   l.batch = l.page - 32; // none
 }
 
-/// Begins to copy a warp's keys and values of the next page to `stage`, and goes on.
+/// Asks for a warp's keys and values of a page in the L2 cache, whoever writes them.
 template <class Config>
+OCTET_DEVICE void prefetchPage(const Loader &l, int id, const typename Config::Shape::Kv *k,
+                               const typename Config::Shape::Kv *v) {
+  using Shape = typename Config::Shape;
+  static_assert(Config::kWarpKeys == 16, "a lane has a row of keys or of values");
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  const i64 row = static_cast<i64>(id) * kPageTokens + warp * Config::kWarpKeys + lane % 16;
+  if constexpr (Shape::kChunk == 16)
+    prefetchL2((lane < 16 ? k : v) + row * Shape::kKeyStride + l.head * Shape::kHeadDim,
+               Shape::kHeadDim * static_cast<int>(sizeof(*k)));
+}
+
+/// Pages of the item that have no stage yet, a few.
+template <class Config>
+OCTET_DEVICE void prefetchNext(const Loader &l, int total, const typename Config::Shape::Kv *k,
+                               const typename Config::Shape::Kv *v) {
+  constexpr int kMost = 4;
+  if (l.item >= total)
+    return;
+  const int end = min(min(l.endPage, l.batch + 32), l.page + kMost);
+  for (int page = l.page; page < end; ++page)
+    prefetchPage<Config>(l, __shfl_sync(~0u, l.pageIds, page - l.batch), k, v);
+}
+
+/// Begins to copy a warp's keys and values of the next page to `stage`, and goes on.
+/// \tparam kMayBeEarly  waits for the kernels ahead before it reads what the step writes
+template <class Config, bool kMayBeEarly>
 OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *pages,
                            const typename Config::Shape::Kv *k, const typename Config::Shape::Kv *v,
                            u32 stage) {
@@ -222,9 +282,14 @@ OCTET_DEVICE void loadPage(Loader &l, const Table &table, int total, const int *
       l.batch = l.page;
       l.pageIds = l.page + lane < l.endPage ? pages[l.firstPage + l.page + lane] : 0;
     }
-    const i64 id = __shfl_sync(~0u, l.pageIds, l.page - l.batch);
-    const i64 base = (id * kPageTokens + warp * Config::kWarpKeys) * Shape::kKeyStride +
-                     l.head * Shape::kHeadDim;
+    const int id = __shfl_sync(~0u, l.pageIds, l.page - l.batch);
+    if (kMayBeEarly && l.early && __any_sync(~0u, id == l.written)) {
+      prefetchPage<Config>(l, id, k, v);
+      endEarly(l);
+    }
+    const i64 base =
+        (static_cast<i64>(id) * kPageTokens + warp * Config::kWarpKeys) * Shape::kKeyStride +
+        l.head * Shape::kHeadDim;
     const int firstKey = l.page * kPageTokens + warp * Config::kWarpKeys;
     constexpr int kCopies = divideUp(Config::kWarpKeys * kRowChunks, 32);
     constexpr bool kWholeRows = Config::kPadded == Shape::kHeadDim && 32 % kRowChunks == 0;
@@ -506,16 +571,18 @@ OCTET_DEVICE void addValues(State<Config> &state, const u32 (&p)[Config::kNTiles
 struct Workspace {
   float *partial;
   float2 *softmaxes;
+  u32 *arrivals;
 };
 template <class Config>
 OCTET_DEVICE Workspace workspaceAt(void *memory) {
   float *partial = static_cast<float *>(memory);
-  return {partial, reinterpret_cast<float2 *>(partial + Config::kSlots * Config::Shape::kHeadDim)};
+  float *softmaxes = partial + Config::kSlots * Config::Shape::kHeadDim;
+  return {partial, reinterpret_cast<float2 *>(softmaxes),
+          reinterpret_cast<u32 *>(softmaxes + 2 * Config::kSlots)};
 }
 template <class Config>
-OCTET_DEVICE i64 slotOf(int sequence, int head, int split, int query) {
-  return ((static_cast<i64>(sequence) * Config::Shape::kKvHeads + head) * Config::kMaxSplits +
-          split) *
+OCTET_DEVICE i64 slotOf(int place, int head, int split, int query) {
+  return ((static_cast<i64>(place) * Config::Shape::kKvHeads + head) * Config::kMaxSplits + split) *
              Config::kRows +
          query;
 }
@@ -583,13 +650,124 @@ OCTET_DEVICE void finish(State<Config> &state, const DecodeItem &item, char *sta
         *reinterpret_cast<u32 *>(y + outputOffset<Shape>(item.sequence, item.head, query) + d) =
             packPair<typename Shape::T>(x.x * factor, x.y * factor);
       } else {
-        const i64 slot = slotOf<Config>(item.index, item.head, item.split, query);
-        *reinterpret_cast<float2 *>(workspace.partial + slot * Shape::kHeadDim + d) = x;
-        if (d == 0)
-          workspace.softmaxes[slot] = {maximum, sum};
+        const i64 slot = slotOf<Config>(item.place, item.head, item.split, query);
+        float2 *to = reinterpret_cast<float2 *>(workspace.partial + slot * Shape::kHeadDim + d);
+        if (item.place == Config::kMaxSequences) {
+          send(to, x);
+          if (d == 0)
+            send(workspace.softmaxes + slot, {maximum, sum});
+        } else {
+          *to = x;
+          if (d == 0)
+            workspace.softmaxes[slot] = {maximum, sum};
+        }
       }
     }
     __syncthreads();
+  }
+}
+
+/// Counts an item of a sequence that is alone among the splits that were sent, by one thread.
+/// \returns whether it was the last.
+template <class Config>
+OCTET_DEVICE bool arrive(const DecodeItem &item, const Workspace &workspace) {
+  const u32 last = static_cast<u32>(item.splits) - 1;
+  return atomicWrap(workspace.arrivals + item.head * Config::kTiles + item.tile, last) == last;
+}
+
+/// Adds the splits of such a sequence's query, by a warp: every fourth one after the other, then
+/// the four sums.
+template <class Config>
+OCTET_DEVICE void joinQuery(const DecodeItem &item, int query, const Workspace &workspace,
+                            float vScale, typename Config::Shape::T *y) {
+  using Shape = typename Config::Shape;
+  using T = typename Shape::T;
+  constexpr int kSums = 4, kBatch = 16, kDim = Shape::kHeadDim;
+  constexpr int kLoads = divideUp(Config::kMaxSplits, 32);
+  const int lane = threadIdx.x % 32, splits = item.splits;
+  const i64 slot = slotOf<Config>(item.place, item.head, 0, query);
+
+  // A lane has four neighbours of head_dim
+  int column = 4 * lane;
+  float4 parts[kBatch];
+  auto placeOf = [&](int split) {
+    return workspace.partial + (slot + static_cast<i64>(split) * Config::kRows) * kDim + column;
+  };
+  auto fetch = [&](int split) {
+#pragma unroll
+    for (int j = 0; j < kBatch; ++j)
+      peek(parts[j], placeOf(split + j), column < kDim && split + j < splits);
+  };
+  fetch(0);
+
+  // Splits `lane` and `lane + 32`
+  float2 own[kLoads];
+  float factors[kLoads], maximum = minusInfinity();
+  auto softmaxOf = [&](int i) {
+    return workspace.softmaxes + slot + static_cast<i64>(32 * i + lane) * Config::kRows;
+  };
+#pragma unroll
+  for (int i = 0; i < kLoads; ++i) {
+    own[i] = {minusInfinity(), 0.f};
+    peek(own[i], softmaxOf(i), 32 * i + lane < splits);
+  }
+#pragma unroll
+  for (int i = 0; i < kLoads; ++i) {
+    take(own[i], softmaxOf(i), 32 * i + lane < splits);
+    maximum = fmaxf(maximum, own[i].x);
+  }
+  __syncwarp();
+#pragma unroll
+  for (int step = 1; step < 32; step *= 2)
+    maximum = fmaxf(maximum, __shfl_xor_sync(~0u, maximum, step));
+  const float base = finiteMaximum(maximum);
+  float sum = 0.f;
+#pragma unroll
+  for (int i = 0; i < kLoads; ++i) {
+    factors[i] = exp2Approximate(own[i].x - base);
+#pragma unroll
+    for (int j = 0; j < 32; j += kSums) {
+      const float factor = __shfl_sync(~0u, factors[i], j + lane % kSums);
+      const float x = __shfl_sync(~0u, own[i].y, j + lane % kSums);
+      if (32 * i + j + lane % kSums < splits)
+        sum += factor * x;
+    }
+  }
+  float all = 0.f;
+#pragma unroll
+  for (int i = 0; i < kSums; ++i)
+    all += __shfl_sync(~0u, sum, i);
+  const float scale = vScale / all;
+
+  for (int piece = 0; piece < divideUp(kDim, 128); ++piece, column += 128) {
+    float x[kSums][4] = {};
+    for (int split = 0; split < splits; split += kBatch) {
+      if (piece > 0 || split > 0)
+        fetch(split);
+      const float from = split < 32 ? factors[0] : factors[kLoads - 1];
+#pragma unroll
+      for (int j = 0; j < kBatch; ++j) {
+        const float factor = __shfl_sync(~0u, from, (split + j) % 32);
+        if (column < kDim && split + j < splits) {
+          take(parts[j], placeOf(split + j), true);
+          x[j % kSums][0] += factor * parts[j].x;
+          x[j % kSums][1] += factor * parts[j].y;
+          x[j % kSums][2] += factor * parts[j].z;
+          x[j % kSums][3] += factor * parts[j].w;
+        }
+        __syncwarp();
+      }
+    }
+    float result[4] = {};
+#pragma unroll
+    for (int i = 0; i < kSums; ++i)
+#pragma unroll
+      for (int c = 0; c < 4; ++c)
+        result[c] += x[i][c];
+    T *to = y + outputOffset<Shape>(item.sequence, item.head, query) + column;
+    if (column < kDim)
+      *reinterpret_cast<uint2 *>(to) = {packPair<T>(result[0] * scale, result[1] * scale),
+                                        packPair<T>(result[2] * scale, result[3] * scale)};
   }
 }
 
@@ -609,24 +787,35 @@ pagedDecode(const typename Config::Shape::T *q, const typename Config::Shape::Kv
   int *totals = items + Config::kMaxSequences;
 
   launchNextGrid();
-  waitForPriorGrids();
   const int total = decode::fillTable<Config>(sequences, numSequences, table, items, totals);
-  if (static_cast<int>(blockIdx.x) >= total)
+  // One CTA that waits is enough for the kernels behind to wait for those ahead.
+  if (static_cast<int>(blockIdx.x) >= total) {
+    if (blockIdx.x == 0)
+      waitForPriorGrids();
     return;
+  }
 
-  const decode::Workspace workspace = decode::workspaceAt<Config>(memory);
   const decode::Table rows{table, items, numSequences};
-  const float scale = scoreScale<Shape>(kScale);
-  const float outScale = valueScale<Shape>(vScale) / Config::kRaise;
+  const decode::Workspace workspace = decode::workspaceAt<Config>(memory);
   const int warp = threadIdx.x / 32;
   const u32 ring = sharedAddress(stages + warp * Config::kWarpBytes);
-
   decode::Loader loader;
+  decode::beginEarly(loader, rows, pages);
+  if (!loader.early)
+    waitForPriorGrids();
   loader.item = blockIdx.x;
   decode::start<Config>(loader, rows, total);
+#pragma unroll 1
   for (int i = 0; i < Config::kStages; ++i)
-    decode::loadPage<Config>(loader, rows, total, pages, k, v, ring + i * Config::kStageBytes);
+    decode::loadPage<Config, true>(loader, rows, total, pages, k, v,
+                                   ring + i * Config::kStageBytes);
+  if (loader.early) {
+    decode::prefetchNext<Config>(loader, total, k, v);
+    decode::endEarly(loader);
+  }
 
+  const float scale = scoreScale<Shape>(kScale);
+  const float outScale = valueScale<Shape>(vScale) / Config::kRaise;
   int offset = 0; // of the stage in the ring
   for (int index = blockIdx.x; index < total; index += gridDim.x) {
     const DecodeItem item = decode::findItem<Config>(rows, index);
@@ -651,17 +840,37 @@ pagedDecode(const typename Config::Shape::T *q, const typename Config::Shape::Kv
       if (page + 1 == item.endPage)
         decode::finish<Config>(state, item, stages, offset, workspace, outScale, y);
       __syncwarp();
-      decode::loadPage<Config>(loader, rows, total, pages, k, v, keys);
+      decode::loadPage<Config, false>(loader, rows, total, pages, k, v, keys);
       offset =
           offset + Config::kStageBytes == Config::kWarpBytes ? 0 : offset + Config::kStageBytes;
     }
   }
   cpAsyncWait<0>();
+
+  // Splits of a sequence that is alone
+  if (Config::kMaxSplits == 1 || numSequences > 1)
+    return;
+  int *isLast = totals;
+  for (int index = blockIdx.x; index < total; index += gridDim.x) {
+    const DecodeItem item = decode::findItem<Config>(rows, index);
+    if (item.splits == 1)
+      return;
+    __syncthreads(); // what was said of the item before has been read
+    if (threadIdx.x == 0)
+      *isLast = decode::arrive<Config>(item, workspace);
+    __syncthreads();
+    if (!*isLast)
+      continue;
+    const int first = item.tile * Config::kQueries;
+    const int end = min(first + Config::kQueries, item.sequence.numRows * Shape::kGroup);
+    for (int query = first + warp; query < end; query += Config::kWarps)
+      decode::joinQuery<Config>(item, query, workspace, outScale, y);
+  }
 }
 
-/// Adds the splits of pagedDecode. A CTA of 128 threads has a query: num_sequences * kv_heads *
-/// kRows of them. Each of its warps takes every fourth split, so that all reads are under way at
-/// once.
+/// Adds the splits of pagedDecode in a batch of several sequences. A CTA of 128 threads has a
+/// query: num_sequences * kv_heads * kRows of them, and more do no harm. Each of its warps takes
+/// every fourth split, so that all reads are under way at once.
 template <class Config>
 OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
                              const Sequence *sequences, int numSequences, void *memory) {
@@ -671,13 +880,13 @@ OCTET_DEVICE void joinSplits(const float *vScale, typename Config::Shape::T *y,
   __shared__ float sums[kWarps];
 
   launchNextGrid();
-  waitForPriorGrids();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int query = blockIdx.x % Config::kRows;
   const int head = blockIdx.x / Config::kRows % Shape::kKvHeads;
   const int number = blockIdx.x / (Config::kRows * Shape::kKvHeads);
   if (number >= numSequences)
     return;
+  waitForPriorGrids();
   const Sequence s = sequences[number];
   const int splits = splitsOf<Config>(s).count;
   if (splits <= 1 || query / Shape::kGroup >= s.numRows)
