@@ -50,7 +50,7 @@ std::string octet::cuda::rejectSm90(const GemmProblem &p) {
   return "";
 }
 
-/// WeightScales::kCount: scales of `rows` rows of w for a step of K.
+/// Lanes of WeightScales: scales of `rows` rows of w for a step of K.
 static int64_t countScales(const GemmProblem &p, int64_t rows) {
   if (!hasBlocks(p))
     return 0;
@@ -63,12 +63,10 @@ static int64_t countScales(const GemmProblem &p, int64_t rows) {
 int64_t octet::cuda::countSm90SharedBytes(const GemmProblem &p,
                                           const Sm90Tiles &t) {
   int64_t xScales = hasBlocks(p) ? alignUp(128 / p.blockK * t.m * 4, 128) : 0;
-  int64_t wScales = alignUp(countScales(p, t.n) * 4, 16);
-  int64_t stages = t.stages * ((t.m + t.n) * kRowBytes + xScales + wScales);
+  int64_t end = t.stages * ((t.m + t.n) * kRowBytes + xScales);
   if (!t.isSwapped)
-    return alignUp(stages + 4 * t.warpgroups * 16 * kRowBytes, 16) +
-           16 * t.stages;
-  int64_t end = alignUp(stages, 16), warps = t.n / 16;
+    return end + 4 * t.warpgroups * 16 * kRowBytes + 16 * t.stages;
+  int64_t warps = t.n / 16;
   int64_t parts =
       t.splits > 1 ? divideUp(warps, t.splits) * t.splits * t.m * 16 * 4 : 0;
   return (parts > 16384 ? std::max(end, parts) : end + parts) + 16 * t.stages +
@@ -104,7 +102,7 @@ std::string octet::cuda::rejectSm90Tiles(const GemmProblem &p,
     if (isFp8 && t.buffers == 2 && t.m != pass)
       return "two buffers are for one pass";
   }
-  if (countScales(p, t.n) > 32)
+  if (!t.isSwapped && countScales(p, t.n) > 32)
     return "a tile of w has at most 32 scales for a step of K";
   if (countSm90SharedBytes(p, t) > kMostShared)
     return "the stages fit in 227 KiB";

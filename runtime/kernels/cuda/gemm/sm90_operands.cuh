@@ -140,8 +140,13 @@ OCTET_DEVICE float finish(float sum, float scaleX, float scaleW, float bias) {
 }
 
 //===----------------------------------------------------------------------===//
-// Scales of W in a stage
+// Scales of W
 //===----------------------------------------------------------------------===//
+
+/// The number of this thread's warp, as one that the compiler knows to be the warp's.
+OCTET_DEVICE int uniformWarp() {
+  return __shfl_sync(0xffffffff, static_cast<int>(threadIdx.x) / 32, 0);
+}
 
 /// Bits 0, step, 2 step, ... of a mask of CTAs.
 constexpr __host__ __device__ u32 everyNth(int count, int step) {
@@ -151,10 +156,12 @@ constexpr __host__ __device__ u32 everyNth(int count, int step) {
   return mask;
 }
 
-/// The block scales of a tile of kRows rows of W for one step of K: one float a granule, copied by
-/// as many lanes of the producer's warp, which arrive on the stage's barrier when theirs is there.
+/// The block scales of kRows rows of W in registers of a warp: a lane has one, all lanes kSpan
+/// blocks of K, and the kSpan after those are asked for while these are used. Scales are never
+/// written while kernels run, so that they are read without a wait for the kernels before.
 template <class P, int kRows>
-struct WeightScales {
+class WeightScales {
+public:
   /// Rows, counted from any multiple of it, that have one scale row.
   static constexpr __host__ __device__ int granule() {
     int rows = P::kBlock;
@@ -164,21 +171,65 @@ struct WeightScales {
   }
   static constexpr int kGranule = granule();
   static constexpr int kGranules = kRows / kGranule;
-  static constexpr int kCount = P::kBlocks ? kGranules * P::kSubs : 0; ///< [kSubs][kGranules]
-  static constexpr int kBytes = alignUp(kCount * 4, 16);
-  static_assert(kCount <= 32, "a lane copies a scale: the tile's rows or the shards' ends are odd");
 
-  /// By the lanes below kCount, each its own.
-  static OCTET_DEVICE void copy(const float *scales, int row, int step, u32 stage, u32 barrier) {
-    const int lane = threadIdx.x % 32, n = minOf(row + lane % kGranules * kGranule, P::kN - 1);
-    const int column = minOf(step * P::kSubs + lane / kGranules, P::kScaleColumns - 1);
-    const float *from =
-        scales + static_cast<i64>(P::Shards::scaleRow(n, P::kBlock)) * P::kScaleColumns + column;
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;\n"
-                 "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%2];" ::"r"(stage + 4 * lane),
-                 "l"(from), "r"(barrier)
-                 : "memory");
+  /// Asks for the first scales of rows from `row`, a multiple of kRows, from step `firstStep` on.
+  OCTET_DEVICE void prepare(const float *scales, int row, int firstStep) {
+    const int granule = minOf(static_cast<int>(threadIdx.x) % kLanes, kGranules - 1);
+    const int n = minOf(row + granule * kGranule, P::kN - 1);
+    nextFrom = scales + static_cast<i64>(P::Shards::scaleRow(n, P::kBlock)) * P::kScaleColumns;
+    next = fetch(nextFrom, firstStep * P::kSubs);
   }
+  /// Goes to what was prepared: `steps` steps of it.
+  OCTET_DEVICE void begin(int firstStep, int steps) {
+    from = nextFrom;
+    now = next;
+    slot = 0;
+    column = firstStep * P::kSubs + kSpan;
+    end = (firstStep + steps) * P::kSubs;
+    fetchAhead();
+  }
+  /// Of a granule and block `sub` of the step.
+  OCTET_DEVICE float at(int granule, int sub) const {
+    return __shfl_sync(0xffffffff, now, (slot + sub) * kLanes + granule);
+  }
+  /// To the next step.
+  OCTET_DEVICE void advance() {
+    slot += P::kSubs;
+    if (slot == kSpan) {
+      slot = 0;
+      now = ahead;
+      fetchAhead();
+    }
+  }
+
+private:
+  static constexpr __host__ __device__ int lanes() {
+    int count = 1;
+    while (count < kGranules)
+      count *= 2;
+    return count;
+  }
+  static constexpr int kLanes = lanes(), kSpan = 32 / kLanes;
+  static_assert(kLanes * P::kSubs <= 32,
+                "a lane has a scale: the tile's rows or the shards' ends are odd");
+
+  static OCTET_DEVICE float fetch(const float *row, int column) {
+    float scale = 0.f;
+    column += static_cast<int>(threadIdx.x) % 32 / kLanes;
+    if (column < P::kScaleColumns)
+      asm volatile("ld.global.nc.L2::256B.f32 %0, [%1];" : "=f"(scale) : "l"(row + column));
+    return scale;
+  }
+  OCTET_DEVICE void fetchAhead() {
+    if (column < end)
+      ahead = fetch(from, column);
+    column += kSpan;
+  }
+
+  const float *from, *nextFrom; ///< rows of this lane's granule
+  int column, end;              ///< blocks of K: the next to ask for, the end
+  int slot;                     ///< the step's first in `now`
+  float now, ahead, next;       ///< [kSpan][kLanes]
 };
 
 OCTET_DEVICE float loadShared(u32 address) {
@@ -192,6 +243,13 @@ OCTET_DEVICE float2 loadShared2(u32 address) {
   return x;
 }
 
+/// By one instruction wherever it stands: of predicated ones the compiler makes branches or parts.
+OCTET_DEVICE void storeGlobal16(void *to, const uint4 &x) {
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(x.x), "r"(x.y), "r"(x.z),
+               "r"(x.w)
+               : "memory");
+}
+
 //===----------------------------------------------------------------------===//
 // Promotion
 //===----------------------------------------------------------------------===//
@@ -202,6 +260,7 @@ struct PlainSums {
   static constexpr bool kReadsLate = false;
   struct Values {};
   OCTET_DEVICE Values load(int, int, int) const { return {}; }
+  OCTET_DEVICE void advance() {}
   OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
                         const Values &) const {
 #pragma unroll
@@ -210,13 +269,15 @@ struct PlainSums {
   }
 };
 
-/// Rows of the sums are rows of X, columns rows of W. kStrideX and kStrideW are bytes of a stage,
-/// kSubX of the scales of X of one block of K.
-template <int kColumns, int kGranule, int kStrideX, int kSubX, int kStrideW>
+/// Rows of the sums are rows of X, columns rows of W. kStrideX is bytes of a stage, kSubX of the
+/// scales of X of one block of K.
+template <class P, int kColumns, int kStrideX, int kSubX>
 struct TiledScales {
   static constexpr bool kReadsLate = false;
-  static constexpr int kGranules = kColumns / kGranule;
-  u32 x, w; ///< this thread's first row, the tile's first granule, in stage 0
+  using Weight = WeightScales<P, kColumns>;
+  static constexpr int kGranule = Weight::kGranule, kGranules = Weight::kGranules;
+  u32 x; ///< this thread's first row, in stage 0
+  Weight w;
   struct Values {
     float upper[kGranules], lower[kGranules];
   };
@@ -226,7 +287,7 @@ struct TiledScales {
     const float upper = loadShared(at), lower = loadShared(at + 32);
 #pragma unroll
     for (int g = 0; g < kGranules; ++g) {
-      float scale = loadShared(w + stage * kStrideW + 4 * (sub * kGranules + g));
+      const float scale = w.at(g, sub);
       values.upper[g] = __fmul_rn(upper, scale);
       values.lower[g] = __fmul_rn(lower, scale);
     }
@@ -243,16 +304,20 @@ struct TiledScales {
       total[4 * i + 3] = __fmaf_rn(part[4 * i + 3], lower, total[4 * i + 3]);
     }
   }
+  OCTET_DEVICE void advance() { w.advance(); }
 };
 
-/// Rows of the sums are rows of W, columns rows of X.
-template <int kColumns, bool kOneScale, int kStrideX, int kSubX, int kStrideW, int kSubW>
+/// Rows of the sums are rows of W, of which a warp has 16, columns rows of X.
+template <class P, int kColumns, int kStrideX, int kSubX>
 struct SwappedScales {
+  using Weight = WeightScales<P, 16>;
+  static constexpr bool kOneScale = Weight::kGranules == 1;
+  static_assert(Weight::kGranules <= 2, "rows of a thread are 8 apart");
   /// Scales of many columns would take more registers than there are: they are read when they are
   /// used, and the stage is released after that.
   static constexpr bool kReadsLate = kColumns >= 64;
-  u32 x;            ///< this thread's first column, in stage 0
-  u32 upper, lower; ///< the scales of its two rows; one where a granule holds both
+  u32 x; ///< this thread's first column, in stage 0
+  Weight w;
   struct Values {
     float2 x[kReadsLate ? 1 : kColumns / 8];
     float upper, lower;
@@ -265,8 +330,8 @@ struct SwappedScales {
 #pragma unroll
       for (int i = 0; i < kColumns / 8; ++i)
         values.x[i] = loadShared2(values.at + 32 * i);
-    values.upper = loadShared(upper + stage * kStrideW + sub * kSubW);
-    values.lower = kOneScale ? values.upper : loadShared(lower + stage * kStrideW + sub * kSubW);
+    values.upper = w.at(0, sub);
+    values.lower = kOneScale ? values.upper : w.at(1, sub);
     return values;
   }
   OCTET_DEVICE void add(float (&total)[kColumns / 2], const float (&part)[kColumns / 2],
@@ -290,6 +355,7 @@ struct SwappedScales {
       total[4 * i + 3] = __fmaf_rn(part[4 * i + 3], odd, total[4 * i + 3]);
     }
   }
+  OCTET_DEVICE void advance() { w.advance(); }
 };
 
 //===----------------------------------------------------------------------===//
@@ -298,15 +364,25 @@ struct SwappedScales {
 
 /// kPasses products of 64 rows against the same kColumns columns. kBuffers of two starts the
 /// product of a step before the sums of the step before are promoted, so that a warpgroup alone
-/// keeps the tensor core busy; its registers allow kPasses of one.
+/// keeps the tensor core busy; its registers allow kPasses of one. With kTurns of more than one as
+/// many warpgroups give their products in turn: left to themselves they come to promote at the same
+/// time, and the tensor core waits.
 template <class Input, int kColumns, int kPasses, int kBuffers, bool kPromotes, int kStages,
-          int kStageA, int kStageB, int kSubs = 1>
+          int kStageA, int kStageB, int kSubs = 1, int kTurns = 1>
 struct StepLoop {
   static_assert(kBuffers == 1 || kPasses == 1, "two buffers are for one pass");
   static constexpr int kSums = kColumns / 2;
 
-  u64 a, b; ///< operands in stage 0
-  u32 full; ///< barrier of stage 0; the one of a stage is 8 bytes a stage further
+  u64 a, b;     ///< operands in stage 0
+  u32 full;     ///< barrier of stage 0; the one of a stage is 8 bytes a stage further
+  int turn = 0; ///< of kTurns, this warpgroup's
+
+  /// Once, before the first run: the first warpgroup need not wait for the last one.
+  OCTET_DEVICE void startTurns() const {
+    if constexpr (kTurns > 1)
+      if (turn == kTurns - 1)
+        endTurn();
+  }
 
   OCTET_DEVICE void issue(float (&sums)[kSums], int stage, int pass, bool accumulate,
                           int sub = 0) const {
@@ -320,23 +396,45 @@ struct StepLoop {
     wgmmaCommit();
   }
 
-  /// Adds `steps` steps, from where `at` is, to `total`. `release(stage)` tells the producer that
-  /// this warp has read a stage.
-  template <class Scales, class Release>
+  /// Sums `steps` steps, one at least, from where `at` is. `release(stage)` tells the producer that
+  /// this warp has read a stage. `take(pass)` is done with the sums that `total` had before, while
+  /// the first product runs.
+  template <class Scales, class Release, class Take>
   OCTET_DEVICE void run(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
-                        const Scales &scales, const Release &release) const {
+                        Scales &scales, const Release &release, const Take &take) const {
     if constexpr (!kPromotes)
-      runInPlace(total, at, steps, release);
+      runInPlace(total, at, steps, release, take);
     else if constexpr (kBuffers == 2 && kSubs == 1)
-      runOverlapped(total[0], at, steps, scales, release);
+      runOverlapped(total[0], at, steps, scales, release, take);
     else
-      runInTurn(total, at, steps, scales, release);
+      runInTurn(total, at, steps, scales, release, take);
   }
 
 private:
-  template <class Release>
+  // Named barriers from 1 on, one a warpgroup: it waits, the one before it arrives.
+  OCTET_DEVICE void beginTurn() const {
+    if constexpr (kTurns > 1)
+      asm volatile("bar.sync %0, 256;" ::"r"(1 + turn) : "memory");
+  }
+  OCTET_DEVICE void endTurn() const {
+    if constexpr (kTurns > 1)
+      asm volatile("bar.arrive %0, 256;" ::"r"(turn + 1 < kTurns ? 2 + turn : 1) : "memory");
+  }
+
+  static OCTET_DEVICE void clear(float (&sums)[kSums]) {
+#pragma unroll
+    for (int i = 0; i < kSums; ++i)
+      sums[i] = 0.f;
+  }
+
+  template <class Release, class Take>
   OCTET_DEVICE void runInPlace(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
-                               const Release &release) const {
+                               const Release &release, const Take &take) const {
+#pragma unroll
+    for (int pass = 0; pass < kPasses; ++pass) {
+      take(pass);
+      clear(total[pass]);
+    }
     int last = -1;
     for (int step = 0; step < steps; ++step) {
       wait(full + 8 * at.stage, at.parity);
@@ -358,35 +456,49 @@ private:
       release(last);
   }
 
-  template <class Scales, class Release>
-  OCTET_DEVICE void runInTurn(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
-                              const Scales &scales, const Release &release) const {
-    float part[kSums];
-    for (int step = 0; step < steps; ++step) {
-      wait(full + 8 * at.stage, at.parity);
+  template <bool kFirst, class Scales, class Release, class Take>
+  OCTET_DEVICE void addStep(float (&total)[kPasses][kSums], float (&part)[kSums],
+                            StageCursor<kStages> &at, Scales &scales, const Release &release,
+                            const Take &take) const {
+    wait(full + 8 * at.stage, at.parity);
 #pragma unroll
-      for (int i = 0; i < kPasses * kSubs; ++i) {
-        constexpr int kLast = kPasses * kSubs - 1;
-        const int pass = i / kSubs, sub = i % kSubs;
-        pinRegisters(part);
-        wgmmaFence();
-        issue(part, at.stage, pass, false, sub);
-        auto values = scales.load(at.stage, pass, sub);
-        wgmmaWait<0>();
-        pinRegisters(part);
-        if (i == kLast && !Scales::kReadsLate)
-          release(at.stage);
-        scales.add(total[pass], part, values);
-        if (i == kLast && Scales::kReadsLate)
-          release(at.stage);
+    for (int i = 0; i < kPasses * kSubs; ++i) {
+      constexpr int kLast = kPasses * kSubs - 1;
+      const int pass = i / kSubs, sub = i % kSubs;
+      auto values = scales.load(at.stage, pass, sub);
+      beginTurn();
+      pinRegisters(part);
+      wgmmaFence();
+      issue(part, at.stage, pass, false, sub);
+      endTurn();
+      if (kFirst && sub == 0) {
+        take(pass);
+        clear(total[pass]);
       }
-      at.advance();
+      wgmmaWait<0>();
+      pinRegisters(part);
+      if (i == kLast && !Scales::kReadsLate)
+        release(at.stage);
+      scales.add(total[pass], part, values);
+      if (i == kLast && Scales::kReadsLate)
+        release(at.stage);
     }
+    scales.advance();
+    at.advance();
   }
 
-  template <class Scales, class Release>
+  template <class Scales, class Release, class Take>
+  OCTET_DEVICE void runInTurn(float (&total)[kPasses][kSums], StageCursor<kStages> &at, int steps,
+                              Scales &scales, const Release &release, const Take &take) const {
+    float part[kSums];
+    addStep<true>(total, part, at, scales, release, take);
+    for (int step = 1; step < steps; ++step)
+      addStep<false>(total, part, at, scales, release, take);
+  }
+
+  template <class Scales, class Release, class Take>
   OCTET_DEVICE void runOverlapped(float (&total)[kSums], StageCursor<kStages> &at, int steps,
-                                  const Scales &scales, const Release &release) const {
+                                  Scales &scales, const Release &release, const Take &take) const {
     float first[kSums], second[kSums];
     auto begin = [&](float (&part)[kSums]) {
       wait(full + 8 * at.stage, at.parity);
@@ -397,36 +509,43 @@ private:
       at.advance();
       return stage;
     };
-    auto end = [&](float (&part)[kSums], int stage) {
+    using Values = typename Scales::Values;
+    auto end = [&](float (&part)[kSums], int stage, const Values &values) {
       pinRegisters(part);
-      auto values = scales.load(stage, 0, 0);
+      scales.advance();
       if constexpr (!Scales::kReadsLate)
         release(stage);
       scales.add(total, part, values);
       if constexpr (Scales::kReadsLate)
         release(stage);
     };
-    if (steps <= 0)
-      return;
+    // The scales of a step come while its product runs.
+    auto endBeforeNewest = [&](float (&part)[kSums], int stage) {
+      const Values values = scales.load(stage, 0, 0);
+      wgmmaWait<1>();
+      end(part, stage, values);
+    };
+    auto endNewest = [&](float (&part)[kSums], int stage) {
+      const Values values = scales.load(stage, 0, 0);
+      wgmmaWait<0>();
+      end(part, stage, values);
+    };
     int before = begin(first), next = 0;
+    take(0);
+    clear(total);
     int step = 1;
     for (; step + 1 < steps; step += 2) {
       next = begin(second);
-      wgmmaWait<1>();
-      end(first, before);
+      endBeforeNewest(first, before);
       before = begin(first);
-      wgmmaWait<1>();
-      end(second, next);
+      endBeforeNewest(second, next);
     }
     if (step < steps) {
       next = begin(second);
-      wgmmaWait<1>();
-      end(first, before);
-      wgmmaWait<0>();
-      end(second, next);
+      endBeforeNewest(first, before);
+      endNewest(second, next);
     } else {
-      wgmmaWait<0>();
-      end(first, before);
+      endNewest(first, before);
     }
   }
 };

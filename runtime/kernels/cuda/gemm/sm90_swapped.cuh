@@ -58,23 +58,20 @@ struct Sm90SwappedConfig {
                                         : kMathWarpgroups == 3 ? 160
                                                                : 120;
 
-  using WeightScalesT = WeightScales<Product, kTileN>;
   static constexpr int kBytesW = kTileN * kRowBytes, kBytesX = kTileM * kRowBytes;
   static constexpr int kBytesXScale =
       Product::kBlocks ? alignUp(Product::kSubs * kTileM * 4, 128) : 0;
-  static constexpr int kBytesWScale = WeightScalesT::kBytes;
-  // Stages of W and X, then of their scales, then the parts of the sums that this CTA adds, where
-  // they are small; where not, they lie over the stages once the whole cluster is through its loop
-  // over K. A part is the sums of a warp: 16 rows of W; warp w's are added by split w % kSplits.
+  // Stages of W, X and X's scales, then the parts of the sums that this CTA adds, where they are
+  // small; where not, they lie over the stages once the whole cluster is through its loop over K. A
+  // part is the sums of a warp: 16 rows of W; warp w's are added by split w % kSplits.
   static constexpr int kOffsetX = kStages * kBytesW;
   static constexpr int kOffsetXScale = kOffsetX + kStages * kBytesX;
-  static constexpr int kOffsetWScale = kOffsetXScale + kStages * kBytesXScale;
   static constexpr int kWarps = 4 * kMathWarpgroups;
   static constexpr int kBytesPart = kTileM * 16 * 4;
   static constexpr int kBytesParts = kSplits > 1 ? divideUp(kWarps, kSplits) * kSplits *kBytesPart
                                                  : 0;
   static constexpr bool kPartsOverStages = kBytesParts > 16384;
-  static constexpr int kEndStages = alignUp(kOffsetWScale + kStages * kBytesWScale, 16);
+  static constexpr int kEndStages = kOffsetXScale + kStages * kBytesXScale;
   static constexpr int kOffsetParts = kPartsOverStages ? 0 : kEndStages;
   static constexpr int kOffsetBarriers =
       kPartsOverStages ? maxOf(kEndStages, kBytesParts) : kEndStages + kBytesParts;
@@ -148,7 +145,7 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
   const u32 shared = sharedAddress(memory);
   const u32 full = shared + C::kOffsetBarriers, empty = full + 8 * C::kStages;
   const u32 partsThere = empty + 8 * C::kStages;
-  const int warpgroup = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = uniformWarp(), warpgroup = warp / 4, lane = threadIdx.x % 32;
 
   const int rank = C::kCluster > 1 ? static_cast<int>(clusterRank()) : 0;
   const int split = rank % C::kSplits, share = rank / C::kSplits;
@@ -157,11 +154,20 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
   const int firstStep = split * C::kPartSteps;
   const int steps = minOf(C::kPartSteps, P::kSteps - firstStep);
 
+  // Asked for first of all: the first step needs them.
+  Choose<P::kBlocks, SwappedScales<P, C::kTileM, C::kBytesXScale, C::kTileM * 4>,
+         PlainSums<C::kTileM>>
+      scales;
+  if constexpr (P::kBlocks) {
+    if (warpgroup < C::kMathWarpgroups)
+      scales.w.prepare(wScale, n0 + 16 * warp, firstStep);
+  }
+
   if (threadIdx.x == 32)
     prefetchMaps<P>(ops);
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
-      initBarrier(full + 8 * i, P::kBlocks ? 3 + C::WeightScalesT::kCount : 2);
+      initBarrier(full + 8 * i, P::kBlocks ? 3 : 2);
       initBarrier(empty + 8 * i, 4 * C::kMathWarpgroups * C::kShare);
     }
     initBarrier(partsThere, 1);
@@ -228,11 +234,6 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
                                           xScale, barrier, m0, step * P::kSubs);
                                });
       }
-    } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
-      fillStages<C::kStages>(firstStep, steps, full, empty, [&](int step, int stage, u32 barrier) {
-        C::WeightScalesT::copy(wScale, n0, step,
-                               shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
-      });
     }
     __syncwarp();
     syncBeforeParts();
@@ -244,9 +245,6 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
   if constexpr (C::kMovesRegisters)
     growRegisters<C::kMathRegisters>();
   float total[1][C::kTileM / 2];
-#pragma unroll
-  for (int i = 0; i < C::kTileM / 2; ++i)
-    total[0][i] = 0.f;
   const StepLoop<typename P::Input, C::kTileM, 1, C::kBuffers, P::kPromotes, C::kStages, C::kBytesW,
                  C::kBytesX, P::kSubs>
       loop{swizzledOperand(shared + warpgroup * 64 * kRowBytes),
@@ -262,17 +260,10 @@ __device__ void sm90Swapped(const TensorMap *x, const typename C::Product::XScal
   };
   StageCursor<C::kStages> at;
   if constexpr (P::kBlocks) {
-    constexpr int kGranule = C::WeightScalesT::kGranule;
-    const int row = warp * 16 + lane / 4;
-    const u32 wScales = shared + C::kOffsetWScale;
-    const SwappedScales<C::kTileM, (kGranule >= 16), C::kBytesXScale, C::kTileM * 4,
-                        C::kBytesWScale, C::WeightScalesT::kGranules * 4>
-        scales{shared + C::kOffsetXScale + 8 * (lane % 4), wScales + row / kGranule * 4,
-               wScales + (row + 8) / kGranule * 4};
-    loop.run(total, at, steps, scales, release);
-  } else {
-    loop.run(total, at, steps, PlainSums<C::kTileM>{}, release);
+    scales.x = shared + C::kOffsetXScale + 8 * (lane % 4);
+    scales.w.begin(firstStep, steps);
   }
+  loop.run(total, at, steps, scales, release, [](int) {});
 
   syncBeforeParts();
   if constexpr (C::kSplits == 1) {

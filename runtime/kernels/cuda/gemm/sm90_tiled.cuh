@@ -47,24 +47,26 @@ struct Sm90TiledConfig {
   static constexpr int kCluster = kClusterM * kClusterN;
   static constexpr int kPasses = kTileM / (64 * kMathWarpgroups);
   static constexpr int kThreads = 128 * kMathWarpgroups + 128;
+  static constexpr int kTurns = Product::kPromotes && kBuffers == 1 ? kMathWarpgroups : 1;
   // 64 Ki registers: what the copying warpgroup gives up, the others take.
-  static constexpr int kCopyRegisters = kMathWarpgroups == 2 ? 40 : 24;
-  static constexpr int kMathRegisters = kMathWarpgroups == 2 ? 232 : 160;
+  static constexpr int kCopyRegisters = 24;
+  static constexpr int kMathRegisters = kMathWarpgroups == 2 ? 240 : 160;
+
+  // Where sums in flight leave no registers for the stores.
+  static constexpr bool kStoresAlone =
+      (kPasses > 1 && !Product::kBlocks && Product::kPromotes) || (kBuffers > 1 && kTileN > 112);
 
   using Output = typename Product::Output;
-  using WeightScalesT = WeightScales<Product, kTileN>;
   static constexpr int kBytesX = kTileM * kRowBytes, kBytesW = kTileN * kRowBytes;
   static constexpr int kBytesXScale =
       Product::kBlocks ? alignUp(Product::kSubs * kTileM * 4, 128) : 0;
-  static constexpr int kBytesWScale = WeightScalesT::kBytes;
   // A warp's part of the tile goes to y by pieces of 16 rows of 128 bytes.
   static constexpr int kBytesPiece = 16 * kRowBytes;
   static constexpr int kPieceColumns = kRowBytes / sizeof(Output);
   static constexpr int kOffsetW = kStages * kBytesX;
   static constexpr int kOffsetPieces = kOffsetW + kStages * kBytesW;
   static constexpr int kOffsetXScale = kOffsetPieces + 4 * kMathWarpgroups * kBytesPiece;
-  static constexpr int kOffsetWScale = kOffsetXScale + kStages * kBytesXScale;
-  static constexpr int kOffsetBarriers = alignUp(kOffsetWScale + kStages * kBytesWScale, 16);
+  static constexpr int kOffsetBarriers = kOffsetXScale + kStages * kBytesXScale;
   static constexpr int kSharedBytes = kOffsetBarriers + 16 * kStages;
 
   static constexpr int kTilesN = divideUp(Product::kN, kTileN);
@@ -161,14 +163,18 @@ OCTET_DEVICE void storeSums(const Sm90Operands<typename C::Product> &ops,
     const int column = from + chunk * kPerChunk;
     const bool inside =
         (C::kTileN % kColumns == 0 || column < C::kTileN) && (kWhole || n0 + column < P::kN);
+    uint4 lines[4];
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      lines[i] = load16(piece + swizzledOffset(firstRow + 4 * i, chunk));
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       if (!inside || row0 + firstRow + 4 * i >= ops.m)
         continue;
-      const uint4 values = load16(piece + swizzledOffset(firstRow + 4 * i, chunk));
+      const uint4 &values = lines[i];
       Output *at = out + 4 * i * P::kN + from;
       if constexpr (P::kN % kPerChunk == 0) {
-        store16(at, values);
+        storeGlobal16(at, values);
       } else {
         const Output *elements = reinterpret_cast<const Output *>(&values);
 #pragma unroll
@@ -210,7 +216,7 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
   extern __shared__ __align__(1024) u8 memory[];
   const u32 shared = sharedAddress(memory);
   const u32 full = shared + C::kOffsetBarriers, empty = full + 8 * C::kStages;
-  const int warpgroup = threadIdx.x / 128, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int warp = uniformWarp(), warpgroup = warp / 4, lane = threadIdx.x % 32;
   const int rank = C::kCluster > 1 ? static_cast<int>(clusterRank()) : 0;
   const int rankM = rank % C::kClusterM, rankN = rank / C::kClusterM;
 
@@ -218,7 +224,7 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
     prefetchMaps<P>(ops);
   if (threadIdx.x == 0) {
     for (int i = 0; i < C::kStages; ++i) {
-      initBarrier(full + 8 * i, P::kBlocks ? 3 + C::WeightScalesT::kCount : 2);
+      initBarrier(full + 8 * i, P::kBlocks ? 3 : 2);
       initBarrier(empty + 8 * i, 4 * C::kMathWarpgroups * C::kCluster);
     }
     fenceBarrierInit();
@@ -275,12 +281,6 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
                                  barrier, m0, step * P::kSubs);
                       });
       }
-    } else if (P::kBlocks && operand == 3 && lane < C::WeightScalesT::kCount) {
-      fillStages<C>(
-          m, rankM, rankN, full, empty, [&](int, int n0, int step, int stage, u32 barrier) {
-            C::WeightScalesT::copy(wScale, n0, step,
-                                   shared + C::kOffsetWScale + stage * C::kBytesWScale, barrier);
-          });
     }
     __syncwarp();
   } else {
@@ -289,9 +289,10 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
       growRegisters<C::kMathRegisters>();
     const int rows0 = warpgroup * C::kPasses * 64; // of the tile, this warpgroup's first
     const StepLoop<typename P::Input, C::kTileN, C::kPasses, C::kBuffers, P::kPromotes, C::kStages,
-                   C::kBytesX, C::kBytesW, P::kSubs>
+                   C::kBytesX, C::kBytesW, P::kSubs, C::kTurns>
         loop{swizzledOperand(shared + rows0 * kRowBytes), swizzledOperand(shared + C::kOffsetW),
-             full};
+             full, warpgroup};
+    loop.startTurns();
     auto release = [&](int stage) {
       __syncwarp();
       if constexpr (C::kCluster > 1) {
@@ -303,31 +304,53 @@ __device__ void sm90Tiled(const TensorMap *x, const typename C::Product::XScale 
     };
     StageCursor<C::kStages> at;
     u8 *piece = memory + C::kOffsetPieces + warp * C::kBytesPiece;
-    waitForPriorGrids();
-    for (TileOrder<C> order(ops.m); order.more(); order.next()) {
+    Choose<P::kBlocks, TiledScales<P, C::kTileN, C::kBytesXScale, C::kTileM * 4>,
+           PlainSums<C::kTileN>>
+        scales;
+    if constexpr (P::kBlocks)
+      scales.x = shared + C::kOffsetXScale + (rows0 + warp % 4 * 16 + lane / 4) * 4;
+    TileOrder<C> order(ops.m);
+    int m0 = 0, n0 = 0; // of the warp's next sums
+    auto prepareTile = [&] {
+      if (!order.more())
+        return;
       int clusterM, clusterN;
       order.at(clusterM, clusterN);
-      const int m0 = (clusterM * C::kClusterM + rankM) * C::kTileM + rows0 + warp % 4 * 16;
-      const int n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
-      float total[C::kPasses][C::kTileN / 2];
+      m0 = (clusterM * C::kClusterM + rankM) * C::kTileM + rows0 + warp % 4 * 16;
+      n0 = (clusterN * C::kClusterN + rankN) * C::kTileN;
+      if constexpr (P::kBlocks)
+        scales.w.prepare(wScale, n0, 0);
+    };
+    prepareTile();
+    waitForPriorGrids();
+    float total[C::kPasses][C::kTileN / 2];
+    int row = -1, column = 0; // of `total`
+    auto store = [&](int pass) {
+      if (row >= 0)
+        storeSums<C>(ops, total[pass], row + pass * 64, column, piece);
+    };
+    auto storeAll = [&] {
 #pragma unroll
       for (int pass = 0; pass < C::kPasses; ++pass)
-#pragma unroll
-        for (int i = 0; i < C::kTileN / 2; ++i)
-          total[pass][i] = 0.f;
-      if constexpr (P::kBlocks) {
-        const TiledScales<C::kTileN, C::WeightScalesT::kGranule, C::kBytesXScale, C::kTileM * 4,
-                          C::kBytesWScale>
-            scales{shared + C::kOffsetXScale + (rows0 + warp % 4 * 16 + lane / 4) * 4,
-                   shared + C::kOffsetWScale};
-        loop.run(total, at, P::kSteps, scales, release);
+        store(pass);
+    };
+    while (order.more()) {
+      const int nextRow = m0, nextColumn = n0;
+      if constexpr (P::kBlocks)
+        scales.w.begin(0, P::kSteps);
+      order.next();
+      prepareTile();
+      // The tile before is stored while this one's first products run.
+      if constexpr (C::kStoresAlone) {
+        storeAll();
+        loop.run(total, at, P::kSteps, scales, release, [](int) {});
       } else {
-        loop.run(total, at, P::kSteps, PlainSums<C::kTileN>{}, release);
+        loop.run(total, at, P::kSteps, scales, release, store);
       }
-#pragma unroll
-      for (int pass = 0; pass < C::kPasses; ++pass)
-        storeSums<C>(ops, total[pass], m0 + pass * 64, n0, piece);
+      row = nextRow;
+      column = nextColumn;
     }
+    storeAll();
   }
   // A CTA stays until no copy or arrival of the cluster goes to it.
   if constexpr (C::kCluster > 1)
