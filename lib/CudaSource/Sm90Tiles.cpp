@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 using namespace octet;
 using namespace octet::cuda;
@@ -142,11 +143,14 @@ struct Model {
   static constexpr double kMemory = 3.84e6, kL2 = 9.75e6; ///< bytes a us
   static constexpr double kL2OfSm = 7.04e4;
   static constexpr double kClock = 1700; ///< cycles a us
-  /// Of tensor cores, of what products of 64 rows by a column take.
-  static constexpr double kShareOfPeak = 0.715;
+  /// Of tensor cores, of what products of 64 rows by a column take; where
+  /// warpgroups take turns.
+  static constexpr double kShareOfPeak = 0.715, kShareInTurn = 0.82;
   /// Cycles between products of a warpgroup, with one and two buffers, and of
   /// promotion a column.
   static constexpr double kLatency = 245, kOverlapped = 139, kPromotion = 1.68;
+  /// Of a scale of W more, where warpgroups take turns.
+  static constexpr double kGranule = 8;
   static constexpr double kStore = 6.2e-5, kSend = 4e-4; ///< us an element
 
   double time(const Sm90Tiles &t, int64_t m) const {
@@ -170,16 +174,20 @@ struct Model {
     double chain = double(passes) *
                    (overlaps ? std::max(product, other) : product + other) /
                    kClock;
-    double step =
-        std::max(double(warpgroups * passes) * product / kShareOfPeak / kClock,
-                 load / kL2OfSm);
+    const bool inTurn = !t.isSwapped && promotes && !overlaps && warpgroups > 1;
+    double share = inTurn ? kShareInTurn : kShareOfPeak;
+    if (inTurn)
+      product += kGranule * double(t.n / std::gcd(t.n, 128));
+    double step = std::max(
+        double(warpgroups * passes) * product / share / kClock, load / kL2OfSm);
 
     double waves =
         double(clusters) / double(countClusters(size, p.multiprocessors));
     double body;
     if (t.perSm > 1)
-      body = parts * (waves <= 2 ? std::max(chain, std::max(1.0, waves) * step)
-                                 : std::max(chain * waves / 2, waves * step));
+      body = parts * (waves <= t.perSm
+                          ? std::max(chain, std::max(1.0, waves) * step)
+                          : std::max(chain * waves / t.perSm, waves * step));
     else
       body = std::ceil(waves) *
              (parts * std::max(chain, step) + kStore * t.m * t.n);
@@ -208,7 +216,7 @@ static bool fitStages(const GemmProblem &p, Sm90Tiles &tiles, int64_t most,
 }
 
 static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
-  constexpr int64_t kShared = 227 * 1024, kHalf = 113 * 1024;
+  constexpr int64_t kShared = 227 * 1024, kReserved = 1024; // of a CTA's own
   int64_t steps = divideUp(p.k, 128 / elementBytes(p.xType));
   const bool promotes = p.xType == OCTET_E4M3;
   std::vector<Sm90Tiles> list;
@@ -218,7 +226,7 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
   };
   auto swap = [&](int m, int n, int splits, int buffers) {
     // Registers: sums, scales of columns, the rest; and those there are, of a
-    // CTA alone and of two.
+    // CTA alone and of several.
     int needed = m / 2 * (1 + (promotes ? buffers : 0)) + m / 4 + 40;
     static constexpr int kAlone[] = {250, 225, 155, 115};
     if (needed > kAlone[n / 64 - 1])
@@ -230,13 +238,14 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
     t.splits = splits;
     t.buffers = buffers;
     int64_t part = divideUp(steps, splits);
-    t.perSm = 2;
-    if (needed <= 65536 / ((n * 2 + 128) * 2) / 8 * 8 &&
-        fitStages(p, t, kHalf, part))
-      add(t);
-    t.perSm = 1;
-    if (fitStages(p, t, kShared, part))
-      add(t);
+    for (int perSm : {2, 3, 1}) {
+      t.perSm = perSm;
+      bool fits =
+          perSm == 1 || needed <= 65536 / ((n * 2 + 128) * perSm) / 8 * 8;
+      if (fits &&
+          fitStages(p, t, (kShared + kReserved) / perSm - kReserved, part))
+        add(t);
+    }
   };
   for (int m : {8, 16, 32, 64})
     for (int n : {64, 128, 192})
@@ -246,24 +255,32 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
           if (m == 64 && promotes)
             swap(m, n, splits, 2);
         }
-  auto tile = [&](int m, int n, int warpgroups, int clusterN, int buffers) {
+  auto tile = [&](int m, int n, int warpgroups, int clusterM, int clusterN,
+                  int buffers) {
     Sm90Tiles t;
     t.m = m;
     t.n = n;
     t.warpgroups = warpgroups;
+    t.clusterM = clusterM;
     t.clusterN = clusterN;
     t.buffers = promotes ? buffers : 1;
     if (fitStages(p, t, kShared, std::max<int64_t>(4, steps)))
       add(t);
   };
   for (int n : {16, 32, 48, 64, 80, 96, 112, 128})
-    tile(64, n, 1, 1, 2);
+    tile(64, n, 1, 1, 1, 2);
   for (int n : {32, 48, 64, 80, 96, 112, 128})
-    tile(128, n, 2, 1, 2);
-  for (int n : {160, 192})
-    tile(128, n, 2, 1, 1);
+    tile(128, n, 2, 1, 1, 2);
   for (int n : {96, 112, 128})
-    tile(256, n, 2, 2, 1);
+    tile(128, n, 2, 1, 2, 2);
+  for (int n : {144, 160, 192})
+    for (int clusterM : {1, 2})
+      tile(128, n, 2, clusterM, 1, 1);
+  for (int n : {96, 112, 128}) {
+    tile(256, n, 2, 1, 2, 1);
+    tile(256, n, 2, 1, 1, 1);
+    tile(256, n, 2, 2, 1, 1);
+  }
   return list;
 }
 

@@ -93,22 +93,26 @@ Result<double> TimedGraph::time(int64_t replays) {
 Result<KernelTimes>
 octet::rt::timeLaunches(const Driver &driver, CUstream stream, int64_t numSets,
                         const std::string &subject,
-                        const std::function<Status(int64_t)> &enqueue) {
-  constexpr double kGraphUs = 2000, kLongUs = 20;
-  constexpr double kLoadUs = 0.3e6, kSustainedUs = 0.2e6;
-  constexpr int kReplays = 15;
+                        const std::function<Status(int64_t)> &enqueue,
+                        Effort effort) {
+  constexpr double kLongUs = 20;
+  const bool isQuick = effort == Effort::Quick;
+  const double graphUs = isQuick ? 1000 : 2000;
+  const double share = effort == Effort::Final ? 0.4 : 1;
+  const double loadUs = share * 0.3e6, sustainedUs = share * 0.2e6;
+  const int replays = isQuick ? 5 : 15;
   TimedGraph graph(driver, stream, subject);
   OCTET_TRY(graph.capture(numSets, numSets, enqueue));
   OCTET_TRY(graph.launch(1));
   OCTET_TRY_ASSIGN(double guess, graph.time(1));
   const double oneRound = std::max(guess, 0.5) * double(numSets);
   const int64_t rounds =
-      std::clamp<int64_t>(int64_t(std::ceil(kGraphUs / oneRound)), 1, 1000);
+      std::clamp<int64_t>(int64_t(std::ceil(graphUs / oneRound)), 1, 1000);
   if (rounds > 1)
     OCTET_TRY(graph.capture(numSets * rounds, numSets, enqueue));
   OCTET_TRY(graph.launch(1));
   std::vector<double> us;
-  for (int i = 0; i < kReplays; ++i) {
+  for (int i = 0; i < replays; ++i) {
     OCTET_TRY_ASSIGN(double one, graph.time(1));
     us.push_back(one);
   }
@@ -117,12 +121,12 @@ octet::rt::timeLaunches(const Driver &driver, CUstream stream, int64_t numSets,
   times.median = us[us.size() / 2];
   times.least = us.front();
   times.most = us.back();
-  if (times.median < kLongUs)
+  if (isQuick || times.median < kLongUs)
     return times;
-  const double graphUs = times.median * double(numSets * rounds);
-  OCTET_TRY(graph.launch(int64_t(std::ceil(kLoadUs / graphUs))));
+  const double replayUs = times.median * double(numSets * rounds);
+  OCTET_TRY(graph.launch(int64_t(std::ceil(loadUs / replayUs))));
   OCTET_TRY_ASSIGN(times.sustained,
-                   graph.time(int64_t(std::ceil(kSustainedUs / graphUs))));
+                   graph.time(int64_t(std::ceil(sustainedUs / replayUs))));
   return times;
 }
 

@@ -16,13 +16,22 @@
 
 namespace octet::rt {
 
+/// How long launches are timed.
+enum class Effort {
+  Whole, ///< as KernelRun.h says
+  Quick, ///< the median of few replays, to tell the better of many candidates
+  Final, ///< as Whole, the sustained figure in 0.4 of the time: of candidates
+         ///< one after the other, which leave the device loaded
+};
+
 /// Times launches in a CUDA graph, the sets 0 … numSets - 1 in turn; the method
 /// is in KernelRun.h.
 /// \param enqueue  puts one launch on the stream, which is captured.
 /// \param subject  of errors: the kernel.
 Result<KernelTimes> timeLaunches(const cu::Driver &driver, cu::CUstream stream,
                                  int64_t numSets, const std::string &subject,
-                                 const std::function<Status(int64_t)> &enqueue);
+                                 const std::function<Status(int64_t)> &enqueue,
+                                 Effort effort = Effort::Whole);
 
 /// Bytes per second that a copy within the device reads and writes, the best of
 /// some copies of 4 GiB (or of a quarter of the free memory).

@@ -13,6 +13,7 @@
 #include "runtime/bench/TileTable.h"
 #include "runtime/core/Payload.h"
 #include "runtime/cuda/Driver.h"
+#include <csignal>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -36,6 +37,15 @@ static std::string format(const KernelReport &report, Form form) {
   return "";
 }
 
+/// The signal that told a run to end with what it has; 0: none.
+static volatile std::sig_atomic_t stopSignal = 0;
+
+/// A second one ends the program as ever.
+static void noteSignal(int signal) {
+  stopSignal = signal;
+  std::signal(signal, SIG_DFL);
+}
+
 static Status runAndPrint(const Payload &payload, KernelRunOptions options,
                           Form form, bool &passed) {
   options.subject = payload.path();
@@ -54,6 +64,9 @@ static Status runAndPrint(const Payload &payload, KernelRunOptions options,
     options.progress = [](size_t i, size_t count) {
       std::fprintf(stderr, "\r%zu of %zu shapes ", i + 1, count);
     };
+  options.stops = [] { return stopSignal != 0; };
+  std::signal(SIGTERM, noteSignal);
+  std::signal(SIGINT, noteSignal);
   Result<KernelReport> report = runKernels(plan, *images, options);
   if (isTerminal)
     std::fputs("\r\033[K", stderr);
@@ -95,7 +108,7 @@ static int runKernelCommand(const Payload &payload, int argc, char **argv) {
                          passed);
   }
   if (status.ok())
-    return passed ? 0 : 1;
+    return stopSignal ? 128 + stopSignal : passed ? 0 : 1;
   std::fputs(status.info().format().c_str(), stderr);
   return status.info().exitCode();
 }

@@ -18,6 +18,23 @@ int64_t KernelReport::countFailed() const {
                        [](const KernelResult &r) { return !r.passed; });
 }
 
+std::vector<size_t>
+octet::rt::chooseFinalists(std::span<const KernelResult> candidates,
+                           size_t most) {
+  std::vector<size_t> order;
+  for (size_t i = 0; i < candidates.size(); ++i)
+    if (candidates[i].passed && candidates[i].us.median > 0)
+      order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const KernelResult &left = candidates[a], &right = candidates[b];
+    return left.chosen != right.chosen ? left.chosen
+                                       : left.us.median < right.us.median;
+  });
+  order.resize(std::min(order.size(), most));
+  std::sort(order.begin(), order.end());
+  return order;
+}
+
 static std::string describeCheck(const KernelResult &r) {
   if (r.notANumber)
     return fmt::format("FAILED: {} of {} not finite, first at [{}, {}]",
@@ -54,8 +71,12 @@ std::string KernelReport::text() const {
     text += fmt::format("{:<36} {}\n", r.kernel, describeCheck(r));
   }
   const int64_t failed = countFailed();
-  text += fmt::format("{} passed, {} failed\n",
-                      int64_t(results.size()) - failed, failed);
+  text += fmt::format("{} passed, {} failed{}\n",
+                      int64_t(results.size()) - failed, failed,
+                      casesDone < cases ? fmt::format("; stopped after {} of "
+                                                      "{} shapes",
+                                                      casesDone, cases)
+                                        : "");
   return text;
 }
 
@@ -90,5 +111,7 @@ nlohmann::json KernelReport::json() const {
           {"copy_bandwidth", copyBandwidth},
           {"peak", peak},
           {"failed", countFailed()},
+          {"cases", cases},
+          {"cases_done", casesDone},
           {"results", list}};
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,11 +54,18 @@ struct KernelReport {
   double copyBandwidth = 0; ///< bytes per second, read and written
   double peak = 0;          ///< operations per second of the operands' dtype
   std::vector<KernelResult> results;
+  int64_t cases = 0, casesDone = 0; ///< fewer done: it was told to stop
 
   int64_t countFailed() const;
   std::string text() const;
   nlohmann::json json() const;
 };
+
+/// Of candidates of one case, the numbers of those to be timed at length: what
+/// is chosen today, and the least medians of those that passed; `most` at most,
+/// the first first.
+std::vector<size_t> chooseFinalists(std::span<const KernelResult> candidates,
+                                    size_t most);
 
 } // namespace octet::rt
 

@@ -58,6 +58,9 @@ private:
   Status fill(const BenchCase &c, CUdeviceptr base, uint64_t seed);
   Status makeReference(const BenchCase &c);
   Status check(const BenchCase &c, int64_t launch, KernelResult &result);
+  Status time(const BenchCase &c, int64_t launch, KernelResult &result,
+              Effort effort);
+  bool stops() const { return options.stops && options.stops(); }
   Status enqueue(const BenchCase &c, int64_t launch, int64_t set);
   /// One of the functions of check/, with parameters of its own types.
   template <typename... Args>
@@ -282,11 +285,24 @@ static std::string labelOf(const octet_launch &launch, int64_t m) {
   return "";
 }
 
+/// Checks again after the timing.
+Status KernelRunner::time(const BenchCase &c, int64_t launch,
+                          KernelResult &result, Effort effort) {
+  OCTET_TRY_ASSIGN(result.us,
+                   timeLaunches(
+                       *driver, stream.handle(), numSets, result.kernel,
+                       [&](int64_t set) { return enqueue(c, launch, set); },
+                       effort));
+  return check(c, launch, result);
+}
+
 Status KernelRunner::runCase(const BenchCase &c, KernelReport &report) {
+  constexpr size_t kFinalists = 3;
   OCTET_TRY(prepareCase(c));
   OCTET_TRY(makeReference(c));
   const size_t count = options.candidates ? c.launches.size() : 1;
-  for (size_t i = 0; i < count; ++i) {
+  const size_t first = report.results.size();
+  for (size_t i = 0; i < count && !stops(); ++i) {
     const int64_t launch = c.launches[i];
     KernelResult result;
     result.m = c.m;
@@ -302,15 +318,19 @@ Status KernelRunner::runCase(const BenchCase &c, KernelReport &report) {
     result.floorUs = 1e6 * std::max(result.flops / report.peak,
                                     result.bytes / report.copyBandwidth);
     OCTET_TRY(check(c, launch, result));
-    if (!options.checkOnly && result.passed) {
-      OCTET_TRY_ASSIGN(
-          result.us,
-          timeLaunches(*driver, stream.handle(), numSets, result.kernel,
-                       [&](int64_t set) { return enqueue(c, launch, set); }));
-      OCTET_TRY(check(c, launch, result));
-    }
+    if (!options.checkOnly && result.passed)
+      OCTET_TRY(
+          time(c, launch, result, count > 1 ? Effort::Quick : Effort::Whole));
     report.results.push_back(std::move(result));
   }
+  std::span<KernelResult> results = std::span(report.results).subspan(first);
+  if (count > 1 && !options.checkOnly)
+    for (size_t i : chooseFinalists(results, kFinalists)) {
+      if (stops())
+        break;
+      OCTET_TRY(time(c, c.launches[i], results[i], Effort::Final));
+    }
+  report.casesDone += !stops();
   return Status::success();
 }
 
@@ -336,7 +356,8 @@ Result<KernelReport> KernelRunner::run() {
                                                 : plan.cases.front().x.type);
   OCTET_TRY_ASSIGN(report.copyBandwidth,
                    measureCopy(*driver, stream.handle(), options.subject));
-  for (size_t i = 0; i < plan.cases.size(); ++i) {
+  report.cases = int64_t(plan.cases.size());
+  for (size_t i = 0; i < plan.cases.size() && !stops(); ++i) {
     if (options.progress)
       options.progress(i, plan.cases.size());
     OCTET_TRY(runCase(plan.cases[i], report));

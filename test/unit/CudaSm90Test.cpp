@@ -68,7 +68,7 @@ TEST(CudaSm90, NamesSayTheTiles) {
   few.n = 64;
   few.stages = 12;
   few.splits = 2;
-  few.perSm = 2;
+  few.perSm = 3;
   Sm90Tiles many;
   many.m = 192;
   many.n = 128;
@@ -77,7 +77,7 @@ TEST(CudaSm90, NamesSayTheTiles) {
   many.clusterN = 2;
   many.group = 16;
   many.buffers = 2;
-  EXPECT_EQ(few.name(128), "swap_m16n64k128s12_split2_sm2");
+  EXPECT_EQ(few.name(128), "swap_m16n64k128s12_split2_sm3");
   EXPECT_EQ(many.name(64), "m192n128k64s4_w3_c1x2_g16_b2");
   for (const Sm90Tiles &tiles : {few, many}) {
     std::optional<Sm90Tiles> parsed = parseSm90Tiles(tiles.name(128));

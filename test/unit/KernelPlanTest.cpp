@@ -195,10 +195,35 @@ TEST(TileTable, RangesOfTheFastest) {
   add(64, "b", 7.0);
   add(4096, "b", 100, true, 130);
   add(4096, "c", 110, true, 120);
+  add(4096, "short", 115); // no finalist: its time is not one under load
   nlohmann::json expected = nlohmann::json::parse(
       R"([{"n": 64, "k": 128, "variants": [{"max_m": 8, "tiles": "a"},
           {"max_m": 64, "tiles": "b"}, {"max_m": -1, "tiles": "c"}]}])");
   EXPECT_EQ(rt::makeTileTable(report)["shapes"], expected);
+}
+
+/// Long runs are for what is chosen today and the best medians.
+TEST(KernelReport, FinalistsAreTheFastest) {
+  std::vector<rt::KernelResult> results(6);
+  const double medians[] = {9, 3, 1, 2, 5, 0};
+  for (size_t i = 0; i < results.size(); ++i) {
+    results[i].us.median = medians[i];
+    results[i].passed = i != 2; // a wrong one is none
+    results[i].chosen = i == 0;
+  }
+  EXPECT_EQ(rt::chooseFinalists(results, 3), (std::vector<size_t>{0, 1, 3}));
+  EXPECT_EQ(rt::chooseFinalists(results, 9), (std::vector<size_t>{0, 1, 3, 4}));
+  EXPECT_TRUE(rt::chooseFinalists({}, 3).empty());
+}
+
+TEST(KernelReport, SaysThatItStopped) {
+  rt::KernelReport report;
+  report.cases = report.casesDone = 3;
+  EXPECT_EQ(report.text().find("stopped"), std::string::npos);
+  report.casesDone = 2;
+  EXPECT_NE(report.text().find("stopped after 2 of 3 shapes"),
+            std::string::npos);
+  EXPECT_EQ(report.json()["cases_done"], 2);
 }
 
 TEST(KernelReport, SaysWhatFailed) {
