@@ -215,15 +215,19 @@ Result<int64_t> CubinCache::clear() const {
   return count;
 }
 
-Result<int64_t> CubinCache::copyTo(const CubinCache &to) const {
+Result<CubinCache::Copied> CubinCache::copyTo(const CubinCache &to) const {
   OCTET_TRY_ASSIGN(std::vector<std::string> keys, findKeys(folder));
-  int64_t count = 0;
+  Copied result;
   for (const std::string &key : keys) {
     std::optional<std::string> text = readAll(pathOf(key));
-    if (!text || !decode(*text) || to.find(key))
-      continue;
-    OCTET_TRY(writeAll(to.folder, to.pathOf(key), *text));
-    ++count;
+    if (!text || !decode(*text)) {
+      result.damaged.push_back(pathOf(key));
+    } else if (to.find(key)) {
+      ++result.present;
+    } else {
+      OCTET_TRY(writeAll(to.folder, to.pathOf(key), *text));
+      ++result.copied;
+    }
   }
-  return count;
+  return result;
 }

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "octet/CudaSource/KernelCompiler.h"
+#include "octet/Support/Escape.h"
 #include <atomic>
 #include <mutex>
 #include <thread>
@@ -59,6 +60,10 @@ octet::cuda::compileKernels(std::span<const KernelSource> sources,
   result.numCompiled = missing.size();
   if (missing.empty())
     return result;
+  if (options.cached && cache.path().empty())
+    result.cacheProblem = machineError(
+        "the kernels' cache", "neither XDG_CACHE_HOME nor HOME names a "
+                              "folder");
   if (options.onCompile)
     options.onCompile(missing.size());
 
@@ -84,8 +89,19 @@ octet::cuda::compileKernels(std::span<const KernelSource> sources,
     std::lock_guard lock(mutex);
     result.cacheProblem = std::move(kept);
   });
-  for (Status &failure : failures)
-    if (!failure.ok())
-      return std::move(failure);
+  for (size_t m = 0; m < missing.size(); ++m) {
+    if (failures[m].ok())
+      continue;
+    // Of the one that is told of, and only where it is nowhere else.
+    const KernelSource &source = sources[missing[m]];
+    const std::string kept =
+        options.dumped.empty()
+            ? keepSource(source.entry, source.source)
+            : options.dumped + "/" + std::string(source.entry) + ".cu";
+    ErrorInfo error = failures[m].takeInfo();
+    if (!kept.empty())
+      error.message += "; the source is in " + escapePath(kept);
+    return error;
+  }
   return result;
 }

@@ -98,6 +98,13 @@ static const char *findFunctions(void *handle, Functions &call) {
   return missing;
 }
 
+/// dlerror's text without the name that it begins with.
+static std::string reasonOf(std::string text, const std::string &path) {
+  if (text.starts_with(path + ": "))
+    text.erase(0, path.size() + 2);
+  return escapeName(text);
+}
+
 Result<Nvrtc> Nvrtc::open(const std::string &path, const std::string &hint) {
   std::vector<std::string> places =
       path.empty() ? getPlaces() : std::vector<std::string>{path};
@@ -113,13 +120,13 @@ Result<Nvrtc> Nvrtc::open(const std::string &path, const std::string &hint) {
     looked += (looked.empty() ? "" : ", ") + escapePath(place);
   }
   if (!library->handle)
-    return machineError(
-        kLibrary,
-        path.empty()
-            ? "NVRTC of CUDA 13 compiles kernels and is not there: looked "
-              "for " +
-                  looked + "; " + hint
-            : "cannot be opened: " + escapeName(reason));
+    return path.empty()
+               ? machineError(kLibrary,
+                              "NVRTC of CUDA 13 compiles kernels and is not "
+                              "there: looked for " +
+                                  looked + "; " + hint)
+               : machineError(escapePath(path), "cannot be opened as NVRTC: " +
+                                                    reasonOf(reason, path));
   const std::string subject = escapePath(library->path);
   if (const char *missing = findFunctions(library->handle, library->call))
     return machineError(subject, std::string("has no function ") + missing +
@@ -149,8 +156,8 @@ static bool isPortable(std::string_view target) {
          std::isdigit(static_cast<unsigned char>(target.back()));
 }
 
-/// Writes the source where it can be looked at. \returns where.
-static std::string keepSource(std::string_view name, std::string_view source) {
+std::string octet::cuda::keepSource(std::string_view name,
+                                    std::string_view source) {
   std::error_code ec;
   std::filesystem::path folder = std::filesystem::temp_directory_path(ec);
   if (ec)
@@ -214,12 +221,10 @@ Result<CompiledKernel> Nvrtc::compile(std::string_view name,
   if (code == 0)
     return kernel;
 
-  std::string kept = keepSource(name, source);
-  Status failed = internalError(
-      std::string(name),
-      "NVRTC " + library->version + " does not compile it for " +
-          std::string(target) + ": " + call.errorString(code) +
-          (kept.empty() ? "" : "; the source is in " + escapePath(kept)));
+  Status failed =
+      internalError(std::string(name),
+                    "NVRTC " + library->version + " does not compile it for " +
+                        std::string(target) + ": " + call.errorString(code));
   // One note a line of the log.
   for (size_t at = 0; at < log.size();) {
     size_t end = std::min(log.find('\n', at), log.size());

@@ -269,6 +269,8 @@ Status PlanMaker::compile(std::string &images) {
     list.push_back({entry, source});
   cuda::CompilerOptions compiler;
   compiler.jobs = unsigned(options.jobs);
+  compiler.nvrtc = options.nvrtc;
+  compiler.dumped = options.dumpCuda;
   if (options.progress)
     compiler.onCompile = [&](size_t count) {
       llvm::errs() << "  compiling " << count << " kernels for "
@@ -276,6 +278,10 @@ Status PlanMaker::compile(std::string &images) {
     };
   OCTET_TRY_ASSIGN(cuda::CompiledKernels made,
                    cuda::compileKernels(list, options.target, compiler));
+  if (!made.cacheProblem.ok())
+    llvm::errs() << "warning: " << made.cacheProblem.info().subject << ": "
+                 << made.cacheProblem.info().message
+                 << "; kernels are not kept for the next time\n";
   // Cubins of any 13.x load on the drivers of 13.0.
   int32_t major = 0;
   llvm::StringRef(made.version).split('.').first.getAsInteger(10, major);

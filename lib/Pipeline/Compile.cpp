@@ -330,6 +330,10 @@ Result<std::vector<std::string>> splitTargets(const std::string &text) {
     return std::vector<std::string>{text};
   std::vector<std::string> targets;
   for (llvm::StringRef name : names) {
+    if (name.empty())
+      return usageError("--target " + escapeName(text),
+                        "a name is empty; names stand with one comma between "
+                        "two, as in sm_89,sm_90a");
     Result<Target> target = parseTarget(name, "--target");
     if (!target) {
       ErrorInfo error = target.takeStatus().takeInfo();

@@ -308,14 +308,19 @@ static Result<Invocation> findProgram(int argc, char **argv) {
                    make<octet_file>(octet_file_open_own));
   if (own)
     return Invocation{std::move(own), self, std::move(arguments)};
-  if (arguments.empty() || arguments[0].starts_with("-"))
-    return usageError(self, "no program given; it is used as 'octet-run "
-                            "PROGRAM VERB ...'");
-  const std::string path = arguments[0];
   // An executable that was cut short has become a bare runner.
+  const Status cutShort =
+      inputError(self, "it carries no program: a bare runner, or an executable "
+                       "that was cut short");
+  if (arguments.empty() || arguments[0].starts_with("-")) {
+    if (std::string_view(self).ends_with("octet-run"))
+      return usageError(self, "no program given; it is used as 'octet-run "
+                              "PROGRAM VERB ...'");
+    return cutShort;
+  }
+  const std::string path = arguments[0];
   if (isVerb(path) && access(path.c_str(), F_OK) != 0)
-    return inputError(self, "it carries no program: a bare runner, or an "
-                            "executable that was cut short");
+    return cutShort;
   arguments.erase(arguments.begin());
   OCTET_TRY_ASSIGN(Owned<octet_file> file,
                    make<octet_file>(octet_file_open, path.c_str()));

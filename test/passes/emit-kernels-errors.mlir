@@ -31,7 +31,7 @@ module attributes {model.settings = #settings} {
 #settings = #model.settings<target = "sm_80", numerics = "sm_80", dtype = bf16, tp = 1, ep = 1, dp = 1, max_context = 64, max_seqs = 4, max_step_tokens = 16,
   activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>
 
-// expected-error @+1 {{libnvrtc.so.13: cannot be opened: /nowhere/libnvrtc.so.13: cannot open shared object file: No such file or directory}}
+// expected-error @+1 {{/nowhere/libnvrtc.so.13: cannot be opened as NVRTC: cannot open shared object file: No such file or directory}}
 module attributes {model.settings = #settings} {
   q.slot @w[1] : tensor<128x64xbf16>
   func.func @step(%b: !model.batch) {

@@ -138,14 +138,19 @@ TEST_F(CubinCacheTest, ManyWriters) {
 TEST_F(CubinCacheTest, ExportsAndClears) {
   CubinCache cache(folder.string()), other((folder / "other").string());
   ASSERT_TRUE(cache.add(key, "entry", "sm_90a", "13.0", kernel).ok());
-  EXPECT_EQ(*cache.copyTo(other), 1);
-  EXPECT_EQ(*cache.copyTo(other), 0);
-  // A damaged one is not passed on.
+  EXPECT_EQ(cache.copyTo(other)->copied, 1);
+  EXPECT_EQ(cache.copyTo(other)->copied, 0);
+  EXPECT_EQ(cache.copyTo(other)->present, 1);
+  // A damaged one is not passed on, and keeps none behind it from being.
   std::string bad = makeKey("other", "sm_90a", "13.0");
   std::ofstream(fileOf(bad)) << "octet kernel 1\n";
-  EXPECT_EQ(*cache.copyTo(other), 0);
+  std::string next = makeKey("next", "sm_90a", "13.0");
+  ASSERT_TRUE(cache.add(next, "next", "sm_90a", "13.0", kernel).ok());
+  auto copied = cache.copyTo(other);
+  EXPECT_EQ(copied->copied, 1);
+  EXPECT_EQ(copied->damaged, std::vector<std::string>{fileOf(bad)});
   std::ofstream(folder / "notes.txt") << "mine";
-  EXPECT_EQ(*cache.clear(), 2);
+  EXPECT_EQ(*cache.clear(), 3);
   EXPECT_FALSE(cache.find(key));
   EXPECT_TRUE(other.find(key));
   EXPECT_TRUE(fs::exists(folder / "notes.txt"));
@@ -216,4 +221,10 @@ TEST_F(CubinCacheTest, FailureKeepsTheSource) {
   std::string path = error.message.substr(at + 17);
   EXPECT_TRUE(fs::exists(path)) << path;
   fs::remove(path);
+  // Where it has been written already it is not written again.
+  options.dumped = "sources";
+  made = compileKernels({&bad, 1}, "sm_90a", options);
+  EXPECT_TRUE(made.status().info().message.ends_with(
+      "the source is in sources/bad_kernel.cu"));
+  EXPECT_FALSE(fs::exists(path)) << path;
 }

@@ -432,8 +432,8 @@ TEST_F(CudaRelativeTest, NoNvrtc) {
   const std::string &message = model.status().info().message;
   EXPECT_TRUE(message.starts_with(
       "compiled for sm_90a; for the device, 'Fake GPU' of compute capability "
-      "9.1, its kernels are compiled here, but libnvrtc.so.13: cannot be "
-      "opened: "))
+      "9.1, its kernels are compiled here, but " +
+      folder + "/none.so: cannot be opened as NVRTC: "))
       << message;
 }
 

@@ -13,6 +13,8 @@
 #include "octet/QuantMethods/Target.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/Output.h"
+#include <algorithm>
+#include <cstdio>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -96,10 +98,24 @@ static Status copy(const CacheOptions &options, bool isImport) {
   if (isImport && ::access(options.folder.c_str(), R_OK | X_OK) != 0)
     return inputError(escapePath(options.folder),
                       "there is no such folder, or it cannot be read");
-  OCTET_TRY_ASSIGN(int64_t count,
+  OCTET_TRY_ASSIGN(CubinCache::Copied result,
                    isImport ? other.copyTo(cache) : cache.copyTo(other));
-  return report(options, "copied to", count,
-                isImport ? cache.path() : options.folder);
+  for (const std::string &path : result.damaged)
+    std::fprintf(stderr, "warning: %s: is damaged and was left out\n",
+                 escapePath(path).c_str());
+  if (isImport && result.copied + result.present == 0)
+    return inputError(escapePath(options.folder),
+                      "holds no kernels; `octet cache export DIR` writes a "
+                      "folder of them");
+  const std::string &folder = isImport ? cache.path() : options.folder;
+  if (options.json)
+    return print(formatJson({{"folder", folder},
+                             {"kernels", result.copied},
+                             {"present", result.present},
+                             {"damaged", result.damaged.size()}}));
+  return print(fmt::format("{} kernel{} copied to {}, {} there before\n",
+                           result.copied, result.copied == 1 ? "" : "s",
+                           escapePath(folder), result.present));
 }
 
 static Status warm(const CacheOptions &given) {
@@ -108,16 +124,26 @@ static Status warm(const CacheOptions &given) {
   const ImportOptions &import = options.compile.import;
   OCTET_TRY(checkNames(import.target, import.numerics, import.quantization));
   Result<Target> target = parseTarget(import.target, "--target");
-  if (!target || target->isCpu())
+  if (!target || target->isCpu() || !checkKernelTarget(*target).ok())
     return usageError("--target " + escapeName(import.target),
                       "kernels are compiled for CUDA targets: sm_80, sm_86, "
                       "sm_89, sm_90a, sm_100f, sm_120f");
   OCTET_TRY_ASSIGN(CubinCache cache, openCache());
+  OCTET_TRY_ASSIGN(std::vector<CacheEntry> before, cache.list());
   OCTET_TRY(runPhases(options.compile, [](mlir::ModuleOp, const Checkpoint &) {
     return Status::success();
   }));
   OCTET_TRY_ASSIGN(std::vector<CacheEntry> entries, cache.list());
-  return report(options, "in", int64_t(entries.size()), cache.path());
+  // Another process may have cleared it meanwhile.
+  const int64_t added =
+      std::max<int64_t>(0, int64_t(entries.size()) - int64_t(before.size()));
+  if (options.json)
+    return print(formatJson({{"folder", cache.path()},
+                             {"kernels", added},
+                             {"total", entries.size()}}));
+  return print(fmt::format("{} kernel{} added to {}, which has {}\n", added,
+                           added == 1 ? "" : "s", escapePath(cache.path()),
+                           entries.size()));
 }
 
 void addCacheCommand(CLI::App &app, Action &action) {

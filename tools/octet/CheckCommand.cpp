@@ -11,6 +11,8 @@
 #include "octet/Check/Check.h"
 #include "octet/Ledger/ProgramMemory.h"
 #include "octet/Pipeline/Compile.h"
+#include "octet/QuantMethods/Target.h"
+#include "octet/Support/Escape.h"
 #include "octet/Support/Output.h"
 #include <iostream>
 #include <memory>
@@ -77,11 +79,19 @@ static Status check(CheckArguments arguments) {
     OCTET_TRY_ASSIGN(options.deviceMemory,
                      parseDeviceMemory(arguments.deviceMemory));
   }
+  if (options.target.find(',') != std::string::npos)
+    return usageError("--target " + escapeName(options.target),
+                      "a check is of one target at a time");
   OCTET_TRY(checkNames(options.target, options.numerics, options.quantization));
   options.measureProgram = [&] {
     return compileForMemory(arguments.path, options);
   };
   CheckReport report = checkCheckpoint(arguments.path, options);
+  // Contracts have capabilities, kernels have targets (C9).
+  Result<Target> target = parseTarget(options.target, "--target");
+  if (report.accepted() && target && !target->isCpu())
+    if (Status known = checkKernelTarget(*target); !known.ok())
+      report.errors.push_back(known.takeInfo());
   Status printed =
       print(arguments.json ? formatCheckJson(report)
                            : formatCheckText(report, ::isatty(STDOUT_FILENO)));

@@ -74,6 +74,10 @@ static Status checkOptions(const CompileOptions &options, bool emitGiven) {
                    splitTargets(import.target));
   for (const std::string &target : targets)
     OCTET_TRY(checkNames(target, import.numerics, import.quantization));
+  if (!options.phases.dumpCuda.empty() &&
+      llvm::all_of(targets, [](const std::string &t) { return t == "cpu"; }))
+    return usageError("--dump-cuda", "the target is cpu, whose code is no CUDA "
+                                     "C++; --target sm_NN has kernels");
   if (targets.size() > 1 &&
       ((options.emit != EmitKind::Exe && options.emit != EmitKind::Program) ||
        !options.compileTo.empty()))

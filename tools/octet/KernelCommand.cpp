@@ -9,6 +9,7 @@
 #include "Commands.h"
 
 #include "octet/KernelBench/KernelBench.h"
+#include "octet/Pipeline/Pipelines.h"
 #include "octet/QuantMethods/Target.h"
 #include "octet/Support/Escape.h"
 #include "octet/Support/Output.h"
@@ -20,6 +21,7 @@ namespace octet {
 namespace {
 struct KernelCommandOptions {
   KernelBenchOptions bench;
+  PhaseSettings phases; ///< of the kernels' compilation
   std::string shapesFile;
   std::vector<std::string> shapes;
   bool everyM = false; ///< of tune
@@ -32,6 +34,9 @@ static constexpr int64_t kTunedRows[] = {
 
 static Status kernel(const KernelCommandOptions &options) {
   KernelBenchOptions bench = options.bench;
+  bench.dumpCuda = options.phases.dumpCuda;
+  bench.nvrtc = options.phases.nvrtc;
+  bench.jobs = options.phases.jobs;
   if (bench.target.find(',') != std::string::npos)
     return usageError("--target " + escapeName(bench.target),
                       "an executable of one operator is for one target");
@@ -84,12 +89,7 @@ static void addBenchOptions(CLI::App *verb, KernelCommandOptions &o) {
                    "Of the result, and of dense operands: bf16 or f16")
       ->check(CLI::IsMember({"bf16", "f16"}))
       ->capture_default_str();
-  verb->add_option("--dump-cuda", o.bench.dumpCuda,
-                   "Write the source of each kernel")
-      ->type_name("DIR")
-      ->check(notEmpty());
-  addWhole(verb, "--jobs", o.bench.jobs,
-           "Kernels compiled at once; 0: one for each processor [0]", 0, 4096);
+  addKernelOptions(verb, o.phases);
   verb->add_flag("--batch-invariant", o.bench.batchInvariant,
                  "No variant whose rows depend on how many there are (B5)");
 }

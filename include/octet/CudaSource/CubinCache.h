@@ -61,8 +61,13 @@ public:
   Result<std::vector<CacheEntry>> list() const;
   /// Removes all entries; \returns how many.
   Result<int64_t> clear() const;
-  /// Copies the good entries of this one that `to` lacks; \returns how many.
-  Result<int64_t> copyTo(const CubinCache &to) const;
+  /// What became of the entries of this one.
+  struct Copied {
+    int64_t copied = 0, present = 0;  ///< `present` in the other before
+    std::vector<std::string> damaged; ///< files that were left out
+  };
+  /// Copies the good entries of this one that `to` lacks.
+  Result<Copied> copyTo(const CubinCache &to) const;
 
 private:
   std::string pathOf(const std::string &key) const;

@@ -25,6 +25,7 @@ struct CompilerOptions {
   unsigned jobs = 0;  ///< threads; 0: one a processor
   bool cached = true; ///< read and write the cache
   std::string cache;  ///< its folder; empty: the user's
+  std::string dumped; ///< a folder that has ENTRY.cu of each source, or empty
   /// Called once, before the first kernel is compiled, with how many are.
   std::function<void(size_t)> onCompile;
 };

@@ -49,6 +49,10 @@ struct CompiledKernel {
 /// The compiler's options for a target, `sm_90a`.
 std::vector<std::string> getNvrtcOptions(std::string_view target);
 
+/// Writes a source that does not compile to the folder for temporary files.
+/// \returns where; empty if it cannot be written.
+std::string keepSource(std::string_view name, std::string_view source);
+
 class Nvrtc {
 public:
   /// Opens the library: `path` if it is not empty, else libnvrtc.so.13 as the
@@ -71,9 +75,8 @@ public:
   const std::string &path() const;
 
   /// Compiles one source. May be called by several threads at once.
-  /// \param name  of the kernel, for the log and the name of the kept file.
-  /// \returns an internal error with NVRTC's log; the source is kept in the
-  /// folder for temporary files, and the error names it.
+  /// \param name  of the kernel, for the log.
+  /// \returns an internal error with NVRTC's log.
   Result<CompiledKernel> compile(std::string_view name, std::string_view source,
                                  std::string_view target) const;
 

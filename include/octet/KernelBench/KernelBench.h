@@ -51,6 +51,7 @@ struct KernelBenchOptions {
   std::string output;
   std::string dumpCuda;            ///< folder for the sources; empty: none
   std::string resultType = "bf16"; ///< bf16 or f16
+  std::string nvrtc;               ///< libnvrtc; empty: where it is found
   int64_t jobs = 0;                ///< compilations at once; 0: one a core
   bool batchInvariant = false;
   int64_t candidates = 0; ///< of `octet tune`: variants a shape; 0: the chosen
