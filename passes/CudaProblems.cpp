@@ -10,6 +10,7 @@
 #include "lib/CudaSource/Sm90.h"
 #include "lib/HostCode/HostModule.h"
 #include "passes/KernelTable.h"
+#include "passes/LoadFunction.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -69,6 +70,51 @@ cuda::GemmProblem octet::makeProblem(kernel::GemmOp op, const Target &target) {
   for (StringAttr name : op.getVariants().getAsRange<StringAttr>())
     problem.variants.push_back(name.str());
   return problem;
+}
+
+/// Where the weight that an operator of the load function reads comes from.
+static StringRef findPath(Operation *op) {
+  while (op && !isa<q::LoadOp>(op))
+    op = op->getNumOperands() ? op->getOperand(0).getDefiningOp() : nullptr;
+  return op ? cast<q::LoadOp>(op).getPath() : StringRef("load");
+}
+
+std::optional<cuda::LoadRewrite> octet::findLoadRewrite(Operation *op) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  auto result = op->getNumResults() == 1
+                    ? dyn_cast<q::TensorType>(op->getResult(0).getType())
+                    : q::TensorType();
+  if (!function || function.getSymName() != kLoadFunction || !result ||
+      !isa<Float8E4M3FNType>(result.getElementType()) ||
+      !result.getScaleType().isF32())
+    return std::nullopt;
+  cuda::LoadRewrite rewrite;
+  rewrite.module = findPath(op).str();
+  rewrite.k = result.getK();
+  const q::GranularityKind kind = result.getGranularity().getKind();
+  const bool isWhole = kind == q::GranularityKind::PerTensor;
+  if (rewrite.k <= 0 || rewrite.k > INT32_MAX || result.getN() <= 1)
+    return std::nullopt;
+  if (auto quantize = dyn_cast<q::QuantizeOp>(op)) {
+    auto input = dyn_cast<RankedTensorType>(quantize.getInput().getType());
+    if (!input || input.getRank() != 2 || quantize.getScale() ||
+        quantize.getUe8m0() || quantize.getBound() ||
+        !(isWhole || kind == q::GranularityKind::PerChannel))
+      return std::nullopt;
+    rewrite.type = abiType(input.getElementType());
+    rewrite.perRow = !isWhole;
+    return rewrite;
+  }
+  if (!isa<q::RequantizeOp>(op) || !isWhole)
+    return std::nullopt;
+  auto input = dyn_cast<q::TensorType>(op->getOperand(0).getType());
+  if (!input || input.getElementType() != result.getElementType() ||
+      input.getGranularity().getKind() != kind ||
+      !input.getScaleType().isF32() || input.getShards().size() < 2)
+    return std::nullopt;
+  rewrite.type = OCTET_E4M3;
+  rewrite.shards.assign(input.getShards().begin(), input.getShards().end());
+  return rewrite;
 }
 
 std::optional<VariantTable>

@@ -12,6 +12,7 @@
 #include "dialects/Kernel/KernelOps.h"
 #include "dialects/Model/ModelOps.h"
 #include "octet/CudaSource/Families.h"
+#include "octet/CudaSource/LoadRewrite.h"
 #include "passes/KernelTable.h"
 
 namespace octet {
@@ -34,6 +35,10 @@ VariantTable chooseSm90Variants(const cuda::GemmProblem &problem,
 /// The same of an attention; the limits are the program's.
 cuda::AttentionProblem makeProblem(kernel::AttentionOp op, const Target &target,
                                    model::SettingsAttr settings);
+
+/// What the device does of an operator of the load function that rewrites each
+/// element of a weight (W8, W10); nothing for what the host does.
+std::optional<cuda::LoadRewrite> findLoadRewrite(mlir::Operation *op);
 
 /// One error that lists the kernels that are named and not written (C9), or
 /// success. Both emit-kernels and lower-to-host end there.

@@ -141,6 +141,7 @@ LogicalResult EmitKernels::compile() {
     list.push_back({entry.getValue(), source});
   cuda::CompilerOptions options;
   options.nvrtc = nvrtc;
+  options.dumped = dumpCuda;
   options.jobs = jobs;
   options.cached = cache;
   if (progress)
@@ -195,9 +196,12 @@ void EmitKernels::runOnOperation() {
   }
   bool isGood = true;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (!isa<kernel::RowwiseOp, kernel::GemmOp, kernel::AttentionOp>(op))
+    std::optional<cuda::LoadRewrite> rewrite = findLoadRewrite(op);
+    if (!rewrite &&
+        !isa<kernel::RowwiseOp, kernel::GemmOp, kernel::AttentionOp>(op))
       return WalkResult::advance();
-    FailureOr<cuda::KernelLaunch> launch = makeLaunch(op);
+    FailureOr<cuda::KernelLaunch> launch =
+        rewrite ? cuda::makeLoadRewrite(*rewrite) : makeLaunch(op);
     if (failed(launch) || failed(addSources(op, *launch)))
       isGood = false;
     else

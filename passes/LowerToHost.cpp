@@ -64,13 +64,14 @@ LogicalResult LowerToHost::lowerToMixed(ModuleOp module) {
            << "the module has no kernel.arena_bytes; octet-plan-buffers "
               "writes it";
   host::HostModule host(module);
-  FailureOr<std::vector<host::TensorRow>> tensors = host::lowerLoad(host);
+  host::DeviceCode device(host);
+  FailureOr<std::vector<host::TensorRow>> tensors =
+      host::lowerLoad(host, device);
   if (failed(tensors))
     return failure();
   FailureOr<std::string> info = host::makeInfo(module, *tensors);
   if (failed(info))
     return failure();
-  host::DeviceCode device(host);
   FailureOr<int64_t> rowFunctions = host::lowerStep(host, device);
   if (failed(rowFunctions))
     return failure();

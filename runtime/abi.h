@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define OCTET_ABI_VERSION 5
+#define OCTET_ABI_VERSION 6
 
 /* Rows of the KV cache come in pages of this many tokens. */
 #define OCTET_PAGE 64
@@ -335,6 +335,16 @@ enum octet_sample_arg {
                                of a row as pitch_bytes */
 };
 
+/* Arguments of a launch that rewrites a weight while it is loaded: all shards
+   as one matrix. */
+enum octet_rewrite_arg {
+  OCTET_REWRITE_FROM = 0,       /* [rows, cols] of from->type */
+  OCTET_REWRITE_FROM_SCALE = 1, /* F32, one after the other, or NULL */
+  OCTET_REWRITE_TO = 2,         /* [rows, cols] of to->type */
+  OCTET_REWRITE_TO_SCALE = 3,   /* F32 [rows] of CHANNEL; of TENSOR [2], whose
+                                   first is the scale. Zeros before */
+};
+
 typedef struct octet_ctx octet_ctx;
 
 /* Row code made by the compiler: rows [begin, end). */
@@ -432,9 +442,17 @@ typedef struct octet_runtime {
 
   /* Copies a weight that is complete into memory of the device: one part, its
      shards' data one after the other and so their scales (W5b), each at a
-     256-byte boundary. What load made of it on the host may go after that. */
+     256-byte boundary. */
   int32_t (*upload)(octet_ctx *ctx, const octet_tensor_desc *desc,
                     const octet_weight *in, octet_weight *out);
+  /* quantize_weight and requantize by a kernel: `in` is of the host, `out` of
+     the device, for upload or concat only. `to` has one scale (TENSOR) or one a
+     row (CHANNEL). */
+  int32_t (*rewrite)(octet_ctx *ctx, const octet_tensor_desc *from,
+                     const octet_tensor_desc *to, const octet_launch *kernels,
+                     const octet_weight *in, octet_weight *out);
+  /* Ends the life of all that load has made so far but for what upload gave. */
+  void (*forget)(octet_ctx *ctx);
 
   /* Puts the kernels of the variant that serves `rows` on the stream. */
   void (*launch)(octet_ctx *ctx, const octet_launch *desc,

@@ -139,6 +139,31 @@ void GemmSignature::addRowCount() {
   params.push_back(Param::rowCount());
 }
 
+std::string octet::cuda::wrapList(const std::string &head,
+                                  std::string_view list) {
+  constexpr size_t kWidth = 100;
+  constexpr std::string_view kIndent = "\n    ";
+  std::string text = head;
+  size_t lineStart = 0;
+  while (!list.empty()) {
+    const size_t comma = list.find(", ");
+    std::string_view item = list.substr(0, comma);
+    list.remove_prefix(comma == list.npos ? list.size() : comma + 2);
+    const bool isFirst = text.size() == head.size();
+    if (!isFirst)
+      text += ",";
+    // Room for what ends the list.
+    if (text.size() - lineStart + 1 + item.size() + 3 > kWidth) {
+      lineStart = text.size() + 1;
+      text += kIndent;
+    } else if (!isFirst) {
+      text += " ";
+    }
+    text += item;
+  }
+  return text;
+}
+
 std::string octet::cuda::entryText(const KernelInstance &instance,
                                    const char *function,
                                    const GemmSignature &signature, int perSm) {
@@ -149,7 +174,7 @@ std::string octet::cuda::entryText(const KernelInstance &instance,
          "extern \"C\" __global__ void __launch_bounds__(" +
          std::to_string(instance.threads) +
          (perSm > 0 ? ", " + std::to_string(perSm) : "") + ")\n" +
-         instance.entry + "(" + signature.parameters +
+         wrapList(instance.entry + "(", signature.parameters) +
          ") {\n  octet::cuda::" + function + "<Config>(" + signature.arguments +
          ");\n}\n";
 }

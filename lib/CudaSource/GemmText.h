@@ -56,6 +56,9 @@ struct GemmSignature {
   void addRowCount();
 };
 
+/// `head` and a list, on lines of 100 columns; later ones are indented.
+std::string wrapList(const std::string &head, std::string_view list);
+
 /// The function after the alias `Config`: calls `function<Config>`.
 /// \param perSm  CTAs of a multiprocessor that registers are for; 0: not said.
 std::string entryText(const KernelInstance &instance, const char *function,

@@ -34,8 +34,9 @@ struct TensorRow {
 
 /// `@load` to `octet_load`, and the table of the tensors that it reads: a row
 /// for each instance of a `q.load` in the order of the function, its scale
-/// right after it.
-mlir::FailureOr<std::vector<TensorRow>> lowerLoad(HostModule &host);
+/// right after it. What emit-kernels gave a launch is rewritten by the device.
+mlir::FailureOr<std::vector<TensorRow>> lowerLoad(HostModule &host,
+                                                  DeviceCode &device);
 
 /// `@step` and the layer functions, with a row function per kernel.rowwise and
 /// SIMD level, or a launch per kernel for a device.

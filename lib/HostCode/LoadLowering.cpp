@@ -14,6 +14,7 @@
 
 #include "HostLowering.h"
 #include "dialects/Model/ModelOps.h"
+#include "lib/CudaSource/LaunchAttr.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
@@ -130,9 +131,9 @@ static FailureOr<std::vector<TensorRow>> numberTensors(func::FuncOp function) {
 namespace {
 class LoadLowering {
 public:
-  LoadLowering(HostModule &host, LLVM::LLVMFuncOp function)
-      : host(host), function(function), b(function.getLoc(), host.context),
-        ctx(function.getArgument(0)) {}
+  LoadLowering(HostModule &host, DeviceCode &device, LLVM::LLVMFuncOp function)
+      : host(host), device(device), function(function),
+        b(function.getLoc(), host.context), ctx(function.getArgument(0)) {}
 
   LogicalResult lower();
 
@@ -165,15 +166,20 @@ private:
   void callUnary(Operation *op, int64_t field, Type described, Type scaled);
   /// An op `(ctx, from, to, in, out)` between two quantised types.
   void callRewrite(Operation *op, int64_t field);
+  /// `(ctx, from, to, kernels, in, out)` of an op with a launch.
+  LogicalResult rewriteOnDevice(Operation *op);
   Value makeWeight(Value result);
   Value makeWeight();
   Value makeList(ValueRange weights);
   /// An array of addresses on the stack.
   Value makeArray(ArrayRef<Value> addresses);
+  /// The address of one, of a value of that type.
+  Value describe(StringRef path, Value value);
   std::string addTensorDesc(StringRef module, Type type, Type scaled,
                             int32_t headRows = 0);
 
   HostModule &host;
+  DeviceCode &device;
   LLVM::LLVMFuncOp function;
   ImplicitLocOpBuilder b;
   Value ctx;
@@ -181,6 +187,7 @@ private:
   DenseMap<Value, Value> weights;
   DenseMap<Value, StringRef> paths; ///< for messages of later ops
   DenseMap<Value, SmallVector<Shard>> shards;
+  SmallPtrSet<Operation *, 8> lastReaders;
 };
 } // namespace
 
@@ -292,6 +299,8 @@ void LoadLowering::lowerStore(q::StoreOp store) {
     Value desc = host.addressOf(
         b, addTensorDesc(path.empty() ? store.getSlot() : path, type, type));
     callChecked(store, offsetof(octet_runtime, upload), {desc, from, to});
+    if (lastReaders.contains(store))
+      host.callRuntime(b, ctx, offsetof(octet_runtime, forget), {}, {});
     return;
   }
   // Word by word: an aggregate would be copied by a call of memcpy.
@@ -342,13 +351,31 @@ void LoadLowering::callUnary(Operation *op, int64_t field, Type described,
   callChecked(op, field, arguments);
 }
 
+Value LoadLowering::describe(StringRef path, Value value) {
+  return host.addressOf(b,
+                        addTensorDesc(path, value.getType(), value.getType()));
+}
+
+LogicalResult LoadLowering::rewriteOnDevice(Operation *op) {
+  FailureOr<std::string> launch =
+      device.addLaunch(op, OCTET_REWRITE_TO_SCALE + 1);
+  if (failed(launch))
+    return failure();
+  StringRef path = paths.lookup(op->getOperand(0));
+  Value from = describe(path, op->getOperand(0));
+  Value to = describe(path, op->getResult(0));
+  paths[op->getResult(0)] = path;
+  callChecked(op, offsetof(octet_runtime, rewrite),
+              {from, to, host.addressOf(b, *launch),
+               weights.lookup(op->getOperand(0)),
+               makeWeight(op->getResult(0))});
+  return success();
+}
+
 void LoadLowering::callRewrite(Operation *op, int64_t field) {
   StringRef path = paths.lookup(op->getOperand(0));
-  auto describe = [&](Value value) {
-    return host.addressOf(
-        b, addTensorDesc(path, value.getType(), value.getType()));
-  };
-  Value from = describe(op->getOperand(0)), to = describe(op->getResult(0));
+  Value from = describe(path, op->getOperand(0));
+  Value to = describe(path, op->getResult(0));
   paths[op->getResult(0)] = path;
   callChecked(op, field,
               {from, to, weights.lookup(op->getOperand(0)),
@@ -434,6 +461,8 @@ LogicalResult LoadLowering::lowerOp(Operation *op) {
              << " that no operator of the load function made";
   b.setInsertionPoint(op);
   b.setLoc(op->getLoc());
+  if (op->hasAttr(cuda::kLaunchName))
+    return rewriteOnDevice(op);
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](q::LoadOp load) { return lowerLoad(load), success(); })
       .Case([&](q::StoreOp store) { return lowerStore(store), success(); })
@@ -564,7 +593,38 @@ static bool staysForLater(Operation *op) {
                       [](Type type) { return type.isIntOrIndexOrFloat(); });
 }
 
+/// The uploads after which nothing that the function has made is read. None, if
+/// a block reads what another one made.
+static SmallPtrSet<Operation *, 8> findLastReaders(LLVM::LLVMFuncOp function) {
+  SmallPtrSet<Operation *, 8> found;
+  for (Block &block : function.getBody()) {
+    DenseMap<Operation *, unsigned> places;
+    for (auto [place, op] : llvm::enumerate(block))
+      places[&op] = place;
+    unsigned last = 0;
+    for (Operation &op : block) {
+      for (Value result : op.getResults()) {
+        if (staysForLater(&op))
+          continue;
+        for (Operation *user : result.getUsers()) {
+          // The 1 of a quotient is in the service that divides.
+          if (isa<arith::ConstantOp>(op) && isa<arith::DivFOp>(user))
+            continue;
+          if (user->getBlock() != &block)
+            return {};
+          last = std::max(last, places.lookup(user));
+        }
+      }
+      if (isa<q::StoreOp>(op) && last <= places.lookup(&op))
+        found.insert(&op);
+    }
+  }
+  return found;
+}
+
 LogicalResult LoadLowering::lower() {
+  if (host.isDevice)
+    lastReaders = findLastReaders(function);
   SmallVector<Operation *> ops, dead;
   function.walk([&](Operation *op) {
     if (op != function && !staysForLater(op))
@@ -607,7 +667,8 @@ static void markUnused(HostModule &host, LLVM::LLVMFuncOp function) {
   }
 }
 
-FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
+FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host,
+                                                         DeviceCode &device) {
   auto load = host.module.lookupSymbol<func::FuncOp>("load");
   if (!load || load.isExternal())
     return host.module.emitError()
@@ -631,7 +692,7 @@ FailureOr<std::vector<TensorRow>> octet::host::lowerLoad(HostModule &host) {
   RewritePatternSet patterns(host.context);
   populateSCFToControlFlowConversionPatterns(patterns);
   if (failed(applyPartialConversion(function, target, std::move(patterns))) ||
-      failed(LoadLowering(host, function).lower()))
+      failed(LoadLowering(host, device, function).lower()))
     return failure();
   return table;
 }

@@ -68,6 +68,8 @@ struct Context : octet_ctx {
   /// Row i of the program's tensor table, as found in this checkpoint (checked:
   /// same dtype and shape). A program names rows by this index.
   std::vector<const TensorInfo *> rows;
+  /// Those that load has found since freeAllocated().
+  std::vector<const TensorInfo *> touched;
 
   /// octet_dtype of the KV cache (P8 warns only if it is E4M3).
   int32_t kvType = OCTET_F32;
@@ -102,8 +104,15 @@ struct Context : octet_ctx {
     return p;
   }
 
-  /// Ends the life of what allocate() gave, where nobody reads it any more.
-  void freeAllocated() { owned.clear(); }
+  /// Ends the life of what allocate() gave, where nobody reads it any more, and
+  /// lets the machine have the memory of the tensors that were mapped for it.
+  void freeAllocated() {
+    owned.clear();
+    if (mapped)
+      for (const TensorInfo *tensor : touched)
+        mapped->release(*tensor);
+    touched.clear();
+  }
 
   std::optional<ErrorInfo> error;
   std::vector<std::string> warnings;

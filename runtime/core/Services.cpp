@@ -170,6 +170,7 @@ static const void *find(Context &c, const octet_tensor_desc &desc,
     return bug("the program loads tensor " + std::to_string(index) + " of " +
                std::to_string(c.rows.size()));
   const TensorInfo &tensor = *c.rows[index];
+  c.touched.push_back(&tensor);
   const bool inBlocks = blockBytes(type) != 0;
   std::optional<int64_t> bytes;
   if (count >= 0)
@@ -516,6 +517,8 @@ const octet_runtime *rt::cpuServices() {
       .tile_weight = tileWeightOf,
       // Of CUDA programs.
       .upload = nullptr,
+      .rewrite = nullptr,
+      .forget = nullptr,
       .launch = nullptr,
   };
   return &table;

@@ -168,6 +168,66 @@ int32_t CudaBackend::upload(Context &ctx, const octet_tensor_desc &desc,
   return 0;
 }
 
+/// The shards as one matrix, which stays on the device until forget().
+Status CudaBackend::rewriteWeight(const octet_tensor_desc &from,
+                                  const octet_tensor_desc &to,
+                                  const octet_launch &kernels,
+                                  const octet_weight &in, octet_weight &out) {
+  if (from.rows <= 1 || to.scale_type != OCTET_F32 ||
+      (to.scale_mode != OCTET_SCALE_TENSOR &&
+       to.scale_mode != OCTET_SCALE_CHANNEL))
+    return internalError(from.module, "the program rewrites " +
+                                          std::to_string(from.rows) +
+                                          " rows to scales of mode " +
+                                          std::to_string(to.scale_mode));
+  OCTET_TRY_ASSIGN(UploadPlan plan, planUpload(from, in, {}));
+  const bool perRow = to.scale_mode == OCTET_SCALE_CHANNEL;
+  const int64_t codeBytes = rowBytes(to.type, to.cols);
+  const int64_t scaleBytes = (perRow ? plan.rows : 2) * int64_t(sizeof(float));
+  Uploader &u = *uploader;
+  OCTET_TRY_ASSIGN(CUdeviceptr data, u.stage(plan.data, from.module));
+  OCTET_TRY_ASSIGN(CUdeviceptr old, u.stage(plan.scales, from.module));
+  OCTET_TRY_ASSIGN(CUdeviceptr codes,
+                   u.takeTemporary(plan.rows * codeBytes, from.module));
+  OCTET_TRY_ASSIGN(CUdeviceptr scale, u.takeTemporary(scaleBytes, from.module));
+  OCTET_TRY(u.send());
+  OCTET_TRY(OCTET_CUDA(*cuda, from.module, cuMemsetD8Async, scale, 0,
+                       size_t(scaleBytes), u.handle()));
+  const void *args[OCTET_REWRITE_TO_SCALE + 1];
+  args[OCTET_REWRITE_FROM] = reinterpret_cast<const void *>(data);
+  args[OCTET_REWRITE_FROM_SCALE] = reinterpret_cast<const void *>(old);
+  args[OCTET_REWRITE_TO] = reinterpret_cast<const void *>(codes);
+  args[OCTET_REWRITE_TO_SCALE] = reinterpret_cast<const void *>(scale);
+  OCTET_TRY(launchOn(u.handle(), *cuda, *images, kernels, octet_batch{},
+                     plan.rows, StepFrame(), args, params));
+  out = in;
+  int64_t row = 0;
+  for (int64_t i = 0; i < in.num_parts; ++i) {
+    octet_part &part = out.parts[i];
+    part.data = reinterpret_cast<const void *>(codes + row * codeBytes);
+    part.scale = reinterpret_cast<const void *>(
+        scale + (perRow ? row * int64_t(sizeof(float)) : 0));
+    part.scale_tensor = -1;
+    row += part.rows;
+  }
+  return Status::success();
+}
+
+int32_t CudaBackend::rewrite(Context &ctx, const octet_tensor_desc &from,
+                             const octet_tensor_desc &to,
+                             const octet_launch &kernels,
+                             const octet_weight &in, octet_weight &out) {
+  if (!uploader)
+    return ctx.fail(internalError(from.module, "a rewrite after load"));
+  Status done = rewriteWeight(from, to, kernels, in, out);
+  return done.ok() ? 0 : ctx.fail(std::move(done));
+}
+
+void CudaBackend::forget() {
+  if (uploader)
+    uploader->forgetTemporaries();
+}
+
 void CudaBackend::launch(Context &ctx, const octet_launch &desc,
                          const octet_batch &batch, int64_t rows,
                          const void *const *args) {

@@ -67,6 +67,10 @@ public:
   // Behind the table of functions; errors go to the context.
   int32_t upload(Context &ctx, const octet_tensor_desc &desc,
                  const octet_weight &in, octet_weight &out);
+  int32_t rewrite(Context &ctx, const octet_tensor_desc &from,
+                  const octet_tensor_desc &to, const octet_launch &kernels,
+                  const octet_weight &in, octet_weight &out);
+  void forget();
   void launch(Context &ctx, const octet_launch &desc, const octet_batch &batch,
               int64_t rows, const void *const *args);
   void trace(Context &ctx, const char *name, int64_t index, int32_t type,
@@ -74,6 +78,9 @@ public:
 
 private:
   explicit CudaBackend(const Program &program) : program(program) {}
+  Status rewriteWeight(const octet_tensor_desc &from,
+                       const octet_tensor_desc &to, const octet_launch &kernels,
+                       const octet_weight &in, octet_weight &out);
   /// What a draw adds to a step.
   struct Sampling {
     std::span<const octet_sample_row> rows;

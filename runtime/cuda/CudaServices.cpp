@@ -50,6 +50,20 @@ static int32_t upload(octet_ctx *ctx, const octet_tensor_desc *desc,
   return c.cuda->upload(c, *desc, *in, *out);
 }
 
+static int32_t rewrite(octet_ctx *ctx, const octet_tensor_desc *from,
+                       const octet_tensor_desc *to, const octet_launch *kernels,
+                       const octet_weight *in, octet_weight *out) {
+  Context &c = Context::from(ctx);
+  return c.cuda->rewrite(c, *from, *to, *kernels, *in, *out);
+}
+
+static void forget(octet_ctx *ctx) {
+  Context &c = Context::from(ctx);
+  c.freeAllocated();
+  if (c.cuda)
+    c.cuda->forget();
+}
+
 static void launch(octet_ctx *ctx, const octet_launch *desc,
                    const octet_batch *batch, int64_t rows,
                    const void *const *args) {
@@ -65,6 +79,8 @@ const octet_runtime *octet::rt::cu::cudaServices() {
     t.attention = attention;
     t.trace = trace;
     t.upload = upload;
+    t.rewrite = rewrite;
+    t.forget = forget;
     t.launch = launch;
     return t;
   }();

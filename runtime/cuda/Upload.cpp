@@ -82,6 +82,13 @@ octet::rt::cu::planUpload(const octet_tensor_desc &desc, const octet_weight &in,
   return plan;
 }
 
+static int64_t bytesOf(std::span<const UploadPiece> pieces) {
+  int64_t bytes = 0;
+  for (const UploadPiece &piece : pieces)
+    bytes += piece.bytes;
+  return bytes;
+}
+
 Result<CUdeviceptr> Uploader::place(int64_t bytes, const std::string &module) {
   const int64_t wanted = alignTo(std::max<int64_t>(bytes, 1), kAlign);
   if (chunks.empty() || chunkUsed + wanted > chunks.back().size()) {
@@ -142,6 +149,8 @@ Status Uploader::fill() {
 }
 
 Status Uploader::send() {
+  if (transfers.empty())
+    return Status::success();
   OCTET_TRY(fill());
   Slot &slot = slots[current];
   for (const Transfer &t : transfers)
@@ -164,7 +173,36 @@ Status Uploader::send() {
   return Status::success();
 }
 
+Result<CUdeviceptr> Uploader::takeTemporary(int64_t bytes,
+                                            const std::string &module) {
+  const int64_t wanted = alignTo(std::max<int64_t>(bytes, 1), kAlign);
+  while (temporary.buffer < temporaries.size() &&
+         temporary.used + wanted > temporaries[temporary.buffer].size())
+    temporary = {temporary.buffer + 1, 0};
+  if (temporary.buffer == temporaries.size()) {
+    DeviceBuffer buffer;
+    OCTET_TRY(buffer.allocate(driver, std::max(wanted, kChunk), module));
+    temporaries.push_back(std::move(buffer));
+  }
+  const CUdeviceptr address =
+      temporaries[temporary.buffer].address() + CUdeviceptr(temporary.used);
+  temporary.used += wanted;
+  return address;
+}
+
+bool Uploader::isTemporary(const void *address) const {
+  const CUdeviceptr at = reinterpret_cast<CUdeviceptr>(address);
+  return std::ranges::any_of(temporaries, [&](const DeviceBuffer &buffer) {
+    return at >= buffer.address() &&
+           at - buffer.address() < CUdeviceptr(buffer.size());
+  });
+}
+
 Status Uploader::copy(CUdeviceptr to, const UploadPiece &piece) {
+  if (piece.bytes > 0 && isTemporary(piece.from))
+    return OCTET_CUDA(driver, subject, cuMemcpyDtoDAsync, to,
+                      reinterpret_cast<CUdeviceptr>(piece.from),
+                      size_t(piece.bytes), stream.handle());
   for (int64_t done = 0; done < piece.bytes;) {
     if (used == bufferBytes)
       OCTET_TRY(send());
@@ -190,29 +228,38 @@ Status Uploader::copy(CUdeviceptr to, std::span<const UploadPiece> pieces) {
   for (const UploadPiece &piece : pieces) {
     OCTET_TRY(copy(to, piece));
     to += CUdeviceptr(piece.bytes);
-    total.bytes += piece.bytes;
+    if (!isTemporary(piece.from))
+      total.bytes += piece.bytes;
   }
   return Status::success();
 }
 
-static int64_t bytesOf(std::span<const UploadPiece> pieces) {
-  int64_t bytes = 0;
-  for (const UploadPiece &piece : pieces)
-    bytes += piece.bytes;
-  return bytes;
+Status Uploader::begin() {
+  driver.makeCurrent();
+  if (stream.handle())
+    return Status::success();
+  start = Clock::now();
+  OCTET_TRY(stream.create(driver, subject));
+  for (Slot &slot : slots) {
+    OCTET_TRY(slot.buffer.allocate(driver, bufferBytes, subject));
+    OCTET_TRY(slot.free.create(driver, /*timing=*/false, subject));
+  }
+  return Status::success();
+}
+
+Result<CUdeviceptr> Uploader::stage(std::span<const UploadPiece> pieces,
+                                    const std::string &module) {
+  if (pieces.empty())
+    return CUdeviceptr(0);
+  OCTET_TRY(begin());
+  OCTET_TRY_ASSIGN(CUdeviceptr to, takeTemporary(bytesOf(pieces), module));
+  OCTET_TRY(copy(to, pieces));
+  return to;
 }
 
 Status Uploader::upload(const octet_tensor_desc &desc, const UploadPlan &plan,
                         octet_weight &out) {
-  driver.makeCurrent();
-  if (!stream.handle()) {
-    start = Clock::now();
-    OCTET_TRY(stream.create(driver, subject));
-    for (Slot &slot : slots) {
-      OCTET_TRY(slot.buffer.allocate(driver, bufferBytes, subject));
-      OCTET_TRY(slot.free.create(driver, /*timing=*/false, subject));
-    }
-  }
+  OCTET_TRY(begin());
   octet_part part{nullptr, nullptr, plan.rows, -1, -1};
   OCTET_TRY_ASSIGN(CUdeviceptr data, place(bytesOf(plan.data), desc.module));
   OCTET_TRY(copy(data, plan.data));
@@ -238,6 +285,8 @@ Result<std::vector<DeviceBuffer>> Uploader::finish() {
     total.seconds = secondsSince(start);
   }
   files = nullptr;
+  temporaries.clear();
+  temporary = {};
   for (Slot &slot : slots)
     slot.buffer = PinnedBuffer();
   return std::move(chunks);

@@ -65,10 +65,24 @@ public:
   void readFrom(const MappedCheckpoint *mapped) { files = mapped; }
 
   /// Takes memory of the device for a weight and puts its copy on the way.
-  /// What is no mapping of a file may go when this returns.
+  /// What is no mapping of a file may go when this returns; temporary memory of
+  /// the device is copied there.
   /// \param out  [out] one part of device addresses.
   Status upload(const octet_tensor_desc &desc, const UploadPlan &plan,
                 octet_weight &out);
+  /// Memory of the device until forgetTemporaries(), at a 256-byte boundary.
+  Result<CUdeviceptr> takeTemporary(int64_t bytes, const std::string &module);
+  /// Puts pieces, one after the other, on the way to such memory; send() is
+  /// what makes them arrive before what is put on the stream next. 0: no
+  /// pieces.
+  Result<CUdeviceptr> stage(std::span<const UploadPiece> pieces,
+                            const std::string &module);
+  /// Sends what the current buffer holds, and takes the next one.
+  Status send();
+  CUstream handle() const { return stream.handle(); }
+  /// What is on the stream may still use it; what comes later finds it free.
+  void forgetTemporaries() { temporary = {}; }
+
   /// Waits until all of it has arrived.
   /// \returns the device's memory that holds the weights.
   Result<std::vector<DeviceBuffer>> finish();
@@ -88,8 +102,9 @@ private:
   void put(const void *from, std::byte *out, int64_t bytes);
   /// Reads from files what the current buffer still lacks.
   Status fill();
-  /// Sends what the current buffer holds, and takes the next one.
-  Status send();
+  /// Before the first copy.
+  Status begin();
+  bool isTemporary(const void *address) const;
 
   const Driver &driver;
   ThreadPool &pool;
@@ -113,6 +128,11 @@ private:
   std::vector<Transfer> transfers; ///< of the current buffer
   std::vector<DeviceBuffer> chunks;
   int64_t chunkUsed = 0; ///< of the last one
+  std::vector<DeviceBuffer> temporaries;
+  struct {
+    size_t buffer = 0;
+    int64_t used = 0;
+  } temporary; ///< the next free place
   UploadTimes total;
   std::chrono::steady_clock::time_point start;
 };

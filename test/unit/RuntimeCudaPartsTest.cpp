@@ -9,6 +9,7 @@
 #include "FakeCuda.h"
 #include "TempFolder.h"
 #include "runtime/cpu/ThreadPool.h"
+#include "runtime/cuda/CudaServices.h"
 #include "runtime/cuda/Launch.h"
 #include "runtime/cuda/Recompile.h"
 #include "runtime/cuda/StepInputs.h"
@@ -16,6 +17,7 @@
 #include <cstring>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 
 using namespace octet;
 using namespace octet::rt;
@@ -342,6 +344,64 @@ TEST(CudaUpload, ReadsFiles) {
   EXPECT_TRUE(done.info().format().starts_with("error: " + want))
       << done.info().format();
   std::filesystem::remove_all(folder);
+}
+
+// What a kernel rewrote is copied within the device, in the stream's order, and
+// the next weight has its place.
+TEST(CudaUpload, RewrittenWeightsShareTheirMemory) {
+  auto driver = openDriver();
+  ThreadPool pool(2);
+  Uploader uploader(*driver, pool, "p", /*bufferBytes=*/1000);
+  octet_tensor_desc desc{};
+  desc.module = "m";
+  desc.rows = 30;
+  desc.cols = 100;
+  desc.type = OCTET_E4M3;
+  octet_weight out[2];
+  std::vector<uint8_t> data[2] = {bytesFrom(3000, 1), bytesFrom(3000, 2)};
+  CUdeviceptr places[2];
+  for (int i = 0; i < 2; ++i) {
+    const UploadPiece pieces[] = {{data[i].data(), 1800},
+                                  {data[i].data() + 1800, 1200}};
+    auto staged = uploader.stage(pieces, "m");
+    ASSERT_TRUE(staged.ok());
+    places[i] = *staged;
+    ASSERT_TRUE(uploader.send().ok());
+    auto made = uploader.takeTemporary(3000, "m");
+    ASSERT_TRUE(made.ok());
+    ASSERT_EQ(
+        driver->api.cuMemcpyDtoDAsync(*made, *staged, 3000, uploader.handle()),
+        kSuccess);
+    auto *codes = reinterpret_cast<const uint8_t *>(*made);
+    octet_weight in{
+        2, {{codes, nullptr, 10, -1, -1}, {codes + 1000, nullptr, 20, -1, -1}}};
+    const int64_t unknown[] = {-1, -1};
+    auto plan = planUpload(desc, in, unknown);
+    ASSERT_TRUE(plan.ok());
+    ASSERT_TRUE(uploader.upload(desc, *plan, out[i]).ok());
+    uploader.forgetTemporaries();
+  }
+  EXPECT_EQ(places[0], places[1]);
+  auto memory = uploader.finish();
+  ASSERT_TRUE(memory.ok());
+  EXPECT_EQ(memory->size(), 1u); // no temporaries
+  EXPECT_EQ(uploader.times().bytes, 6000);
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(std::memcmp(out[i].parts[0].data, data[i].data(), 3000), 0) << i;
+}
+
+TEST(CudaUpload, WhatLoadMadeGoesWhenItIsTold) {
+  Context ctx;
+  auto mapped = [] { return mallinfo2().hblkhd; };
+  const size_t before = mapped();
+  for (int weight = 0; weight < 4; ++weight) {
+    for (int copy = 0; copy < 2; ++copy) // large enough for a mapping each
+      ASSERT_TRUE(ctx.allocate(int64_t(64) << 20));
+    EXPECT_GE(mapped(), before + (size_t(128) << 20));
+    EXPECT_LT(mapped(), before + (size_t(129) << 20));
+    cudaServices()->forget(&ctx);
+    EXPECT_EQ(mapped(), before);
+  }
 }
 
 TEST(CudaUpload, NoRoom) {

@@ -95,8 +95,21 @@ if(CUDAToolkit_NVCC_EXECUTABLE)
   add_dependencies(fake-cuda-device-entry fake-kernels)
   octet_add_runtime_test(CudaDevice OctetRuntime)
   add_dependencies(RuntimeCudaDeviceTest fake-cuda-device fake-cuda-device-entry ${fake_cuda})
-  # It is carried to machines with devices.
-  target_link_options(RuntimeCudaDeviceTest PRIVATE -static-libstdc++ -static-libgcc)
+  set(rewrites ${PROJECT_BINARY_DIR}/unit/rewrite_kernels.cubin)
+  add_custom_command(OUTPUT ${rewrites}
+    COMMAND ${CUDAToolkit_NVCC_EXECUTABLE} -O3 -std=c++20 -arch=sm_90a -cubin
+            -I ${PROJECT_SOURCE_DIR}/runtime/kernels/cuda
+            -o ${rewrites} ${CMAKE_CURRENT_LIST_DIR}/rewrite_kernels.cu
+    DEPENDS ${CMAKE_CURRENT_LIST_DIR}/rewrite_kernels.cu
+            ${PROJECT_SOURCE_DIR}/runtime/kernels/cuda/load/rewrite.cuh
+            ${PROJECT_SOURCE_DIR}/runtime/kernels/cuda/ptx/base.cuh)
+  add_custom_target(rewrite-kernels DEPENDS ${rewrites})
+  octet_add_runtime_test(CudaRewrite OctetRuntime)
+  add_dependencies(RuntimeCudaRewriteTest rewrite-kernels)
+  # They are carried to machines with devices.
+  foreach(test RuntimeCudaDeviceTest RuntimeCudaRewriteTest)
+    target_link_options(${test} PRIVATE -static-libstdc++ -static-libgcc)
+  endforeach()
 endif()
 # Our declarations of the driver against a toolkit's, where there is one.
 find_path(OCTET_CUDA_INCLUDE cuda.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

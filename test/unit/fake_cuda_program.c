@@ -119,6 +119,7 @@ static int32_t load(octet_ctx *ctx, int64_t rank) {
     TRY(rt->upload(ctx, &qkv_proj, &made, &w[W_LAYER0 + 2 * l]));
     TRY(rt->load(ctx, &o_proj, row + T_O, -1, &made));
     TRY(rt->upload(ctx, &o_proj, &made, &w[W_LAYER0 + 2 * l + 1]));
+    rt->forget(ctx);
   }
   return 0;
 }
