@@ -158,6 +158,23 @@ static std::string rejectSm100Mx(const Product &p) {
   return rejectOrder(p, q::Layout::Ue8m0Packed);
 }
 
+/// One 16-bit type for both operands: no instruction has two.
+static std::string rejectMixed(const Product &p) {
+  Type x = getElementTypeOrSelf(p.input), w = getElementTypeOrSelf(p.weight);
+  if (x == w)
+    return "";
+  return llvm::formatv("that kernel multiplies operands of one type, these are "
+                       "{0} and {1}; {2}",
+                       str(x), str(w),
+                       w.isF16()    ? "--dtype f16 has the weight's"
+                       : w.isBF16() ? "--dtype bf16 has the weight's"
+                                    : "--target cpu multiplies any two");
+}
+
+static std::string rejectDense(const Product &p) {
+  return firstOf({rejectMixed(p), rejectUnaligned(p, 8)});
+}
+
 static std::string rejectFp8Rows(const Product &p) {
   return rejectUnaligned(p, 16);
 }
@@ -197,11 +214,9 @@ static const GemmKernel kGemmKernels[] = {
     {"cuda.fp4_weight_only", Form::Fp4WeightOnly, 80, kAny, "B4", acceptAll},
     {"cuda.int4_weight_only", Form::WordsWeightOnly, 80, kAny, "B4", acceptAll},
     {"cuda.gguf", Form::Gguf, 80, kAny, "B4", acceptAll},
-    {"sm90.dense", Form::Plain, 90, 100, "C11",
-     [](const Product &p) { return rejectUnaligned(p, 8); }},
-    {"sm100.dense", Form::Plain, 100, 120, "C11",
-     [](const Product &p) { return rejectUnaligned(p, 8); }},
-    {"mma.dense", Form::Plain, 80, kAny, "C11", acceptAll},
+    {"sm90.dense", Form::Plain, 90, 100, "C11", rejectDense},
+    {"sm100.dense", Form::Plain, 100, 120, "C11", rejectDense},
+    {"mma.dense", Form::Plain, 80, kAny, "C11", rejectMixed},
 };
 
 /// The form of the operands; nothing for a pair that no contract has.

@@ -97,15 +97,15 @@ VariantTable SelectKernels::chooseVariants(const Product &product,
                                            StringRef kernel) const {
   if (target.isCpu())
     return {{-1}, {"any"}, {}};
+  if (cuda::hasTileTable(kernel))
+    return chooseSm90Variants(makeProblem(product, kernel, "", target),
+                              batchInvariant);
   // Products of warps and in tensor memory never split K: any tiles give the
   // same numbers, and their family takes them by N.
-  if (!kernel.starts_with("sm90.") && cuda::findGemmFamily(kernel))
+  if (cuda::findGemmFamily(kernel))
     if (std::optional<VariantTable> table = chooseFamilyVariants(
             makeProblem(product, kernel, "", target), target))
       return *table;
-  if (kernel.starts_with("sm90.") && cuda::findGemmFamily(kernel))
-    return chooseSm90Variants(makeProblem(product, kernel, "", target),
-                              batchInvariant);
   return chooseCudaVariants(product, target, batchInvariant);
 }
 

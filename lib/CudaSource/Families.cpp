@@ -85,11 +85,15 @@ AttentionFamily octet::cuda::findAttentionFamily(std::string_view kernel) {
   return find(kAttentionFamilies, kernel);
 }
 
+bool octet::cuda::hasTileTable(std::string_view kernel) {
+  return findGemmFamily(kernel) == makeSm90Gemm;
+}
+
 std::vector<std::string>
 octet::cuda::listGemmVariants(const GemmProblem &problem, int64_t m,
                               size_t most) {
   std::vector<std::string> names;
-  if (findGemmFamily(problem.kernel) != makeSm90Gemm)
+  if (!hasTileTable(problem.kernel))
     return names;
   for (const Sm90Tiles &tiles : listSm90Candidates(problem, m, most))
     names.push_back(nameSm90Tiles(problem, tiles));

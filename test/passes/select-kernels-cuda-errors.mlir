@@ -62,3 +62,20 @@ module attributes {
   }
   q.slot @w[1] : !q.tensor<256x256xf8E4M3FN, block<128x128>, f32>
 }
+
+// -----
+
+// One 16-bit type for both operands of a product (C9).
+module attributes {
+  model.settings = #model.settings<target = "sm_90a", numerics = "sm_90a", dtype = f16, tp = 1, ep = 1, dp = 1, max_context = 4096, max_seqs = 8, max_step_tokens = 2048,
+    activation_quant = "auto", kv_cache = "auto", quantization = "", unfuse_mixed = false, requant_max = false, batch_invariant = false>} {
+  func.func @mixed(%x: tensor<?x256xf16>, %b: !model.batch) {
+    %w = q.weight @w : tensor<64x256xbf16>
+    // expected-error @+3 {{m: no kernel of sm_90a multiplies tensor<?x256xf16> by tensor<64x256xbf16> [C11]}}
+    // expected-note @+2 {{sm90.dense_gemm: that kernel multiplies operands of one type, these are f16 and bf16; --dtype bf16 has the weight's}}
+    // expected-note @+1 {{mma.dense_gemm: that kernel multiplies operands of one type, these are f16 and bf16; --dtype bf16 has the weight's}}
+    %0 = model.linear %x, %w {module = "m"} : tensor<?x256xf16>, tensor<64x256xbf16> -> tensor<?x64xf16>
+    return
+  }
+  q.slot @w[1] : tensor<64x256xbf16>
+}

@@ -69,6 +69,10 @@ using AttentionFamily = Result<KernelLaunch> (*)(const AttentionProblem &,
 GemmFamily findGemmFamily(std::string_view kernel);
 AttentionFamily findAttentionFamily(std::string_view kernel);
 
+/// Whether the variants of a product's kernel come from a table of measured
+/// tiles, which may split K for few rows.
+bool hasTileTable(std::string_view kernel);
+
 /// The variants of a product's kernel that may be the fastest for `m` rows, by
 /// their names in GemmProblem::variants, the likeliest first: what `octet tune`
 /// measures. None where a family's choice is not from a table.
