@@ -8,6 +8,7 @@
 
 #include "lib/CudaSource/Attention.h"
 #include "lib/CudaSource/DeviceLimits.h"
+#include "lib/CudaSource/GemmText.h"
 #include "octet/Support/Checked.h"
 #include <algorithm>
 #include <bit>
@@ -276,8 +277,10 @@ static void writeSource(KernelInstance &kernel, const AttentionProblem &p,
     text.append(", ").append(std::to_string(kernel.perSm));
   text.append(")\n").append(kernel.entry).append("(\n    ");
   text.append(join([](const Arg &a) { return a.declaration; }, ",\n    "));
-  text.append(") {\n  octet::cuda::").append(function).append("<Config>(");
-  text.append(join([](const Arg &a) { return a.name; }, ", "));
+  text.append(") {\n");
+  text.append(wrapList(std::string("  octet::cuda::") + std::string(function) +
+                           "<Config>(",
+                       join([](const Arg &a) { return a.name; }, ", ")));
   text.append(");\n}\n");
   for (const Arg &arg : args)
     if (!arg.declaration.empty())

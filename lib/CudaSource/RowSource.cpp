@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RowSource.h"
+#include "GemmText.h"
 #include "RowBody.h"
 #include "lib/HostCode/RowPlan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -328,9 +329,8 @@ static FailureOr<KernelInstance> printInstance(kernel::RowwiseOp op,
   Parameters parameters = parametersOf(op);
   std::string text = printPlace(shape, facts) + "  launchNextGrid();\n" +
                      printBody(shape, body) + "}\n";
-  std::string head =
-      "(" + llvm::join(parameters.declarations, ", ") + ", int rows) {\n";
-  uint64_t hash = llvm::xxh3_64bits(head + text);
+  std::string list = llvm::join(parameters.declarations, ", ") + ", int rows";
+  uint64_t hash = llvm::xxh3_64bits("(" + list + ") {\n" + text);
   instance.entry = formatv("octet_row_{0}_{1}", identifierOf(op.getLabel()),
                            llvm::utohexstr(hash, /*LowerCase=*/true, 16));
 
@@ -345,8 +345,8 @@ static FailureOr<KernelInstance> printInstance(kernel::RowwiseOp op,
                     "\n#include \"row/row.cuh\"\n\n"
                     "using namespace octet::cuda;\n\n"
                     "extern \"C\" __global__ void __launch_bounds__(" +
-                    std::to_string(instance.threads) + ")\n" + instance.entry +
-                    head + text;
+                    std::to_string(instance.threads) + ")\n" +
+                    wrapList(instance.entry + "(", list) + ") {\n" + text;
   return instance;
 }
 

@@ -37,7 +37,8 @@ module {
     //       CHECK: // 32 threads a row, 4 rows a CTA of 128.
     //       CHECK: #include "row/row.cuh"
     //       CHECK: extern "C" __global__ void __launch_bounds__(128)
-    //  CHECK-NEXT: octet_row_add_norm_quantize_{{[0-9a-f]+}}(const Bf16 *in0, const Bf16 *in1, const Bf16 *in2, Bf16 *out0, E4m3 *out1, float *scale1, int rows) {
+    //  CHECK-NEXT: octet_row_add_norm_quantize_{{[0-9a-f]+}}(const Bf16 *in0, const Bf16 *in1, const Bf16 *in2,
+    //  CHECK-NEXT:     Bf16 *out0, E4m3 *out1, float *scale1, int rows) {
     //       CHECK:   launchNextGrid();
     //       CHECK:     [[W:x[0-9]+]] = load(in2, thread);
     //       CHECK:   waitForPriorGrids();

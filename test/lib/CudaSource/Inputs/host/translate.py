@@ -15,7 +15,7 @@ for part in text.split("// launch: ")[1:]:
     launch = re.match(r"up to (-?\d+) rows, (\d+) threads, grid x (\d+) rows, y (\d+)", part)
     entry, parameters = re.search(r"^(octet_row_\w+)\(([^)]*)\)", part, re.M).groups()
     arguments = []
-    for i, parameter in enumerate(parameters.split(", ")[:-1]):
+    for i, parameter in enumerate(re.split(r",\s+", parameters)[:-1]):
         kind = re.sub(r"\w+$", "", parameter)
         arguments.append(f"static_cast<{kind}>(a[{i}])")
     call = f"[](void **a, int rows) {{ {entry}({', '.join(arguments)}, rows); }}"
