@@ -268,10 +268,12 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
       add(t);
   };
   for (int n : {16, 32, 48, 64, 80, 96, 112, 128})
-    tile(64, n, 1, 1, 1, 2);
+    for (int clusterM : {1, 2})
+      for (int clusterN = 1; clusterM * clusterN <= 2; ++clusterN)
+        tile(64, n, 1, clusterM, clusterN, 2);
   for (int n : {32, 48, 64, 80, 96, 112, 128})
     tile(128, n, 2, 1, 1, 2);
-  for (int n : {96, 112, 128})
+  for (int n : {48, 64, 80, 96, 112, 128})
     tile(128, n, 2, 1, 2, 2);
   for (int n : {144, 160, 192})
     for (int clusterM : {1, 2})

@@ -40,10 +40,12 @@ static std::string format(const KernelReport &report, Form form) {
 /// The signal that told a run to end with what it has; 0: none.
 static volatile std::sig_atomic_t stopSignal = 0;
 
-/// A second one ends the program as ever.
+/// A second interrupt ends the program as ever; not a second SIGTERM, which
+/// timeout(1) sends at once to the whole process group.
 static void noteSignal(int signal) {
   stopSignal = signal;
-  std::signal(signal, SIG_DFL);
+  if (signal == SIGINT)
+    std::signal(signal, SIG_DFL);
 }
 
 static Status runAndPrint(const Payload &payload, KernelRunOptions options,

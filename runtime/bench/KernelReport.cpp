@@ -98,6 +98,7 @@ nlohmann::json KernelReport::json() const {
                     {"us_min", r.us.least},
                     {"us_max", r.us.most},
                     {"us_sustained", r.us.sustained},
+                    {"at_length", r.atLength},
                     {"flops", r.flops},
                     {"bytes", r.bytes},
                     {"floor_us", r.floorUs}});

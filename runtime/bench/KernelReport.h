@@ -39,6 +39,7 @@ struct KernelResult {
   bool passed = false;
   // Speed; zeros with --check-only.
   KernelTimes us;
+  bool atLength = false;       ///< timed as KernelRun.h says, or as a finalist
   double flops = 0, bytes = 0; ///< 2 M N K; each operand counted once
   double floorUs = 0; ///< the larger of flops / peak and bytes / copy bandwidth
 

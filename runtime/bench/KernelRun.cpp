@@ -293,6 +293,7 @@ Status KernelRunner::time(const BenchCase &c, int64_t launch,
                        *driver, stream.handle(), numSets, result.kernel,
                        [&](int64_t set) { return enqueue(c, launch, set); },
                        effort));
+  result.atLength = effort != Effort::Quick;
   return check(c, launch, result);
 }
 

@@ -44,26 +44,22 @@ static std::vector<Range> rangesOf(const Measured &measured) {
 }
 
 nlohmann::json octet::rt::makeTileTable(const KernelReport &report) {
-  // Where the sustained time of the fastest is known, by that: those without it
-  // were slower (chooseFinalists).
-  std::map<std::tuple<int64_t, int64_t, int64_t>, const KernelResult *> fastest;
+  // Of what was timed at length, by what it holds under load where that is
+  // known of all.
+  using Case = std::tuple<int64_t, int64_t, int64_t>;
+  std::map<Case, bool> holds;
   auto counts = [](const KernelResult &r) {
-    return r.passed && r.us.median > 0 && !r.variant.empty();
+    return r.passed && r.atLength && r.us.median > 0 && !r.variant.empty();
   };
   for (const KernelResult &r : report.results)
-    if (counts(r)) {
-      const KernelResult *&best = fastest[{r.n, r.k, r.m}];
-      if (!best || r.us.median < best->us.median)
-        best = &r;
-    }
+    if (counts(r))
+      holds.try_emplace(Case(r.n, r.k, r.m), true).first->second &=
+          r.us.sustained > 0;
   std::map<std::pair<int64_t, int64_t>, Measured> shapes;
-  for (const KernelResult &r : report.results) {
-    if (!counts(r))
-      continue;
-    const bool holds = fastest[{r.n, r.k, r.m}]->us.sustained > 0;
-    if (!holds || r.us.sustained > 0)
-      shapes[{r.n, r.k}][r.m][r.variant] = holds ? r.us.sustained : r.us.median;
-  }
+  for (const KernelResult &r : report.results)
+    if (counts(r))
+      shapes[{r.n, r.k}][r.m][r.variant] =
+          holds[Case(r.n, r.k, r.m)] ? r.us.sustained : r.us.median;
   nlohmann::json list = nlohmann::json::array();
   for (const auto &[shape, measured] : shapes) {
     nlohmann::json variants = nlohmann::json::array();

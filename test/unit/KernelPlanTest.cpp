@@ -184,6 +184,7 @@ TEST(TileTable, RangesOfTheFastest) {
     r.us.median = us;
     r.us.sustained = sustained;
     r.passed = passed;
+    r.atLength = true;
     report.results.push_back(r);
   };
   add(1, "a", 5.0);
@@ -195,7 +196,10 @@ TEST(TileTable, RangesOfTheFastest) {
   add(64, "b", 7.0);
   add(4096, "b", 100, true, 130);
   add(4096, "c", 110, true, 120);
-  add(4096, "short", 115); // no finalist: its time is not one under load
+  add(4096, "short", 90); // no finalist: its time is not one under load
+  report.results.back().atLength = false;
+  add(8192, "c", 19, true, 0); // one has none: by medians
+  add(8192, "d", 21, true, 20);
   nlohmann::json expected = nlohmann::json::parse(
       R"([{"n": 64, "k": 128, "variants": [{"max_m": 8, "tiles": "a"},
           {"max_m": 64, "tiles": "b"}, {"max_m": -1, "tiles": "c"}]}])");
