@@ -9,6 +9,7 @@
 #include "CudaFixture.h"
 #include "FakeCuda.h"
 #include "TempFolder.h"
+#include "runtime/cpu/ThreadPool.h"
 #include "runtime/cuda/CudaBackend.h"
 #include <bit>
 #include <dlfcn.h>
@@ -59,6 +60,91 @@ protected:
   std::string folder;
 };
 } // namespace
+
+//===----------------------------------------------------------------------===//
+// Load
+//===----------------------------------------------------------------------===//
+
+// Shards of the host become one matrix, which kernels rewrite and upload copies
+// to its place, one scale a row or one for all (W10).
+TEST_F(CudaTest, RewritesWeights) {
+  const std::string file = folder + "/program";
+  ASSERT_TRUE(
+      packProgram(OCTET_FAKE_DIR "/fake-cuda-program.so", "", file).ok());
+  auto payload = Payload::open(file);
+  ASSERT_TRUE(payload.ok());
+  auto program = Program::load(*payload);
+  ASSERT_TRUE(program.ok());
+  ThreadPool pool(2);
+  auto backend = cu::CudaBackend::create(**program, pool, kFakeDriver, "");
+  ASSERT_TRUE(backend.ok());
+  Context ctx;
+  ctx.cuda = backend->get();
+
+  constexpr int64_t kRows = 20, kK = 40, kSplit = 13;
+  constexpr octet_grid kOne = {1, 1, 0, 0}, kEach = {1, 0, 1, 0};
+  const octet_param params[] = {{.arg = OCTET_REWRITE_FROM},
+                                {.arg = OCTET_REWRITE_TO},
+                                {.arg = OCTET_REWRITE_TO_SCALE},
+                                {.kind = OCTET_PARAM_ROWS}};
+  const octet_param few[] = {params[0], params[2], params[3]};
+  auto kernel = [&](const char *entry, std::span<const octet_param> list) {
+    return octet_kernel{.entry = entry,
+                        .label = entry,
+                        .threads = 32,
+                        .cluster = 1,
+                        .grid = {kEach, kOne, kOne},
+                        .num_params = int64_t(list.size()),
+                        .params = list.data()};
+  };
+  const octet_kernel rows[] = {kernel("fake_rewrite_rows_40", params)};
+  const octet_kernel all[] = {kernel("fake_largest_40", few),
+                              kernel("fake_rewrite_all_40", params)};
+  const octet_variant byRows{-1, 1, rows}, asWhole{-1, 2, all};
+  octet_tensor_desc from{}, to{};
+  from.module = to.module = "m";
+  from.rows = to.rows = kRows;
+  from.cols = to.cols = kK;
+  from.type = to.scale_type = OCTET_F32;
+  to.type = OCTET_E4M3;
+
+  octet_weight made[2];
+  std::vector<std::vector<float>> given;
+  for (int i = 0; i < 2; ++i) {
+    std::vector<float> &data = given.emplace_back(size_t(kRows * kK));
+    for (size_t j = 0; j < data.size(); ++j)
+      data[j] = float((j * 7 + size_t(i) * 5) % 199);
+    octet_launch launch{};
+    launch.module = "m";
+    launch.num_variants = 1;
+    launch.variants = i == 0 ? &byRows : &asWhole;
+    to.scale_mode = i == 0 ? OCTET_SCALE_CHANNEL : OCTET_SCALE_TENSOR;
+    // As load makes them: gone after `forget`.
+    std::vector<float> shards[] = {{data.begin(), data.begin() + kSplit * kK},
+                                   {data.begin() + kSplit * kK, data.end()}};
+    octet_weight in{2,
+                    {{shards[0].data(), nullptr, kSplit, -1, -1},
+                     {shards[1].data(), nullptr, kRows - kSplit, -1, -1}}};
+    octet_weight out;
+    ASSERT_EQ((*backend)->rewrite(ctx, from, to, launch, in, out), 0);
+    ASSERT_EQ((*backend)->upload(ctx, to, out, made[i]), 0);
+    (*backend)->forget();
+  }
+  ASSERT_TRUE((*backend)->finishLoad(ctx).ok());
+  for (int i = 0; i < 2; ++i) {
+    const octet_part &part = made[i].parts[0];
+    EXPECT_EQ(part.rows, kRows);
+    const auto *codes = static_cast<const uint8_t *>(part.data);
+    for (size_t j = 0; j < given[i].size(); ++j)
+      ASSERT_EQ(codes[j], uint8_t(given[i][j])) << i << " " << j;
+    const auto *scale = static_cast<const float *>(part.scale);
+    if (i == 0)
+      for (int64_t r = 0; r < kRows; ++r)
+        EXPECT_EQ(scale[r], given[0][size_t(r * kK)]);
+    else // one a shard (W7)
+      EXPECT_EQ(std::pair(scale[0], scale[1]), std::pair(396.0f, 396.0f));
+  }
+}
 
 //===----------------------------------------------------------------------===//
 // Steps

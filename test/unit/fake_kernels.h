@@ -178,6 +178,35 @@ inline bool sample(const FakeKernel &kernel, const void *const *p) {
   }
   return true;
 }
+
+/// Rewrites of a weight of F32 that only a test would make: a code is the
+/// element as an integer, a scale the first element of a row, or the largest of
+/// all doubled.
+inline bool rewriteRows(const FakeKernel &kernel, const void *const *p) {
+  auto *in = get<const float *>(p, 0);
+  auto *out = get<uint8_t *>(p, 1);
+  for (int i = 0; i < get<int32_t>(p, 3); ++i) {
+    get<float *>(p, 2)[i] = in[i * kernel.k];
+    for (int j = i * kernel.k; j < (i + 1) * kernel.k; ++j)
+      out[j] = uint8_t(in[j]);
+  }
+  return true;
+}
+inline bool findLargest(const FakeKernel &kernel, const void *const *p) {
+  auto *in = get<const float *>(p, 0);
+  auto *scale = get<float *>(p, 1);
+  for (int i = 0; i < get<int32_t>(p, 2) * kernel.k; ++i)
+    scale[1] = std::max(scale[1], in[i]);
+  return true;
+}
+inline bool rewriteAll(const FakeKernel &kernel, const void *const *p) {
+  auto *in = get<const float *>(p, 0);
+  auto *out = get<uint8_t *>(p, 1);
+  get<float *>(p, 2)[0] = 2 * get<float *>(p, 2)[1];
+  for (int i = 0; i < get<int32_t>(p, 3) * kernel.k; ++i)
+    out[i] = uint8_t(in[i]);
+  return true;
+}
 } // namespace fake
 
 /// Without `run` if there is no such kernel.
@@ -190,6 +219,12 @@ inline FakeKernel findFakeKernel(const std::string &entry) {
     return {"mppi", fake::mapGemm, kernel.n, kernel.k};
   if (std::sscanf(entry.c_str(), "fake_sample_%d", &kernel.n) == 1)
     return {"ppppi", fake::sample, kernel.n};
+  if (std::sscanf(entry.c_str(), "fake_rewrite_rows_%d", &kernel.k) == 1)
+    return {"pppi", fake::rewriteRows, 0, kernel.k};
+  if (std::sscanf(entry.c_str(), "fake_largest_%d", &kernel.k) == 1)
+    return {"ppi", fake::findLargest, 0, kernel.k};
+  if (std::sscanf(entry.c_str(), "fake_rewrite_all_%d", &kernel.k) == 1)
+    return {"pppi", fake::rewriteAll, 0, kernel.k};
   if (entry == "fake_embed")
     return {"ppppi", fake::embed};
   if (entry == "fake_split")
