@@ -179,6 +179,9 @@ std::string RowBody::getStrand(int i) const {
     }
   };
   print(from.weights, from.weightLoads);
+  print(from.places, {});
+  for (auto &[width, list] : from.prefetches)
+    text += self.loop(width, list, /*isGuarded=*/true);
   text += "  waitForPriorGrids();\n";
   print(from.rows, from.rowLoads);
   self.current = before;
@@ -392,12 +395,18 @@ std::string RowBody::startGroups(const std::string &reduction, Value input,
     int64_t count = cdiv(chunksOf(width), kWarp);
     facts.slots = std::max(facts.slots, shape.turnsOf(width) *
                                             shape.threadsOf(width) / kWarp);
-    std::string start = formatv("startRow<{0}>({1}{2}, {3}, {4});", reduction,
-                                parts, turn(width), chunk, slots);
+    int64_t threads = shape.threadsOf(width);
+    std::string start = hasTurns
+                            ? formatv("startRow<{0}, {1}>({2}, thread, {3});",
+                                      reduction, threads, parts, slots)
+                                  .str()
+                            : formatv("startRow<{0}>({1}, thread, {2});",
+                                      reduction, parts, slots)
+                                  .str();
     // Whole warps are this width's, or are not.
-    if (shape.threadsOf(width) < shape.threads)
-      start = formatv("if (thread < {0}) {1}", shape.threadsOf(width), start);
-    strand().body += loop(width, {start}, /*isGuarded=*/false);
+    if (threads < shape.threads)
+      start = formatv("if (thread < {0}) {1}", threads, start);
+    statement(start);
     synchronize();
     statement(formatv("const float {0} = finishRow<{1}, {2}>({3});", result,
                       reduction, count, slots));
@@ -406,7 +415,11 @@ std::string RowBody::startGroups(const std::string &reduction, Value input,
   case Exchange::Lanes:
     line(formatv("{0} = {1};", each, part));
     closeBlock(declaration);
-    if (group > kChunk)
+    if (group == kChunk)
+      break;
+    if (reduction == "Amax" && hasTurns && isRoundedToBf16(input))
+      statement(formatv("reduceTurns<{0}>({1});", group / kChunk, result));
+    else
       strand().body += loop(width,
                             {formatv("{0} = reduceLanes<{1}, {2}>({0});", each,
                                      reduction, group / kChunk)},
@@ -470,7 +483,9 @@ std::string RowBody::codesOf(q::QuantizeOp quantize, const std::string &x,
   if (!isOne)
     return formatv("quantizeE4m3({0}, {1})", x, scale);
   const char *range = "Any";
-  if (isShort(quantize.getInput()))
+  if (quantize.getUe8m0() && !quantize.getScale() && !quantize.getBound())
+    range = "PowerOfTwo";
+  else if (isShort(quantize.getInput()))
     range =
         quantize.getScale() || quantize.getBound() ? "Short" : "ShortInScale";
   return formatv("quantizeE4m3<Range::{0}>({1}, {2})", range, x, scale);
@@ -553,7 +568,7 @@ void RowBody::printQuantize(q::QuantizeOp quantize) {
     amax += turn(width);
     scale = "scale";
     line(formatv("const float {0} = {1};", scale, scaleOf(quantize, amax)));
-    index = formatv("{0} / {1}", chunk, group / kChunk);
+    index = formatv("{0} / {1}u", chunk, group / kChunk); // a shift
   }
   line(formatv("const uint2 codes = {0};",
                codesOf(quantize, x, scale, /*isOne=*/true)));

@@ -66,6 +66,8 @@ struct RowShape {
   int64_t maxThreads = 1024;         ///< of a whole row
   int64_t threads = kWarp;           ///< of a row; of a CTA's part when spread
   int64_t rows = 1;                  ///< of a CTA
+  int64_t minCtas = 0;               ///< of a multiprocessor
+  bool prefetches = false;           ///< before earlier kernels have ended
 
   /// A value's chunks are in so many turns of so many threads.
   int64_t turnsOf(int64_t width) const;
@@ -106,23 +108,33 @@ private:
     std::string text, type;
     bool isFloat() const { return type == "float"; }
   };
+  /// A function of row.cuh, what it takes, and a last constant.
+  struct Function {
+    std::string name;
+    llvm::SmallVector<mlir::Value, 3> operands;
+    std::string literal;
+  };
   /// Element i is argument[offset + (phase + i) % tile]; no tile: offset + i.
   struct View {
     mlir::BlockArgument argument;
     int64_t offset = 0, tile = 0, phase = 0;
   };
   struct Strand {
-    std::vector<std::string> weights, rows; ///< statements before loads
+    /// Statements before loads; those of `places` read no memory.
+    std::vector<std::string> weights, places, rows;
     /// Loads of each width: of weights, and of what the step writes.
     std::map<int64_t, std::vector<std::string>> weightLoads, rowLoads;
+    std::map<int64_t, std::vector<std::string>> prefetches;
     std::string body;
     std::map<std::string, Text> loaded; ///< by what is loaded
     llvm::DenseMap<mlir::Value, std::string> scalars, pointers;
     int nextLoad = 0;
+    bool hasSlot = false;
   };
   struct Destination {
     std::string pointer, scales;
-    mlir::Type type; ///< element type, or the q::TensorType of codes
+    mlir::Type type;       ///< element type, or the q::TensorType of codes
+    bool isCached = false; ///< in the row's slot of the cache
     int64_t width = 0;
   };
   /// How a reduction over groups is shared among threads.
@@ -138,6 +150,7 @@ private:
   std::string elementOfView(const View &view, const std::string &index);
   bool isWeight(mlir::BlockArgument argument);
   void collectDestinations();
+  std::string pointerTo(const Destination &place);
   void storeValue(mlir::Value value, const Text &text);
   void storeCodes(const Destination &place, const std::string &codes);
   std::string storeScale(const Destination &place, const std::string &group,
@@ -146,7 +159,8 @@ private:
   // Values (RowValues.cpp).
   Text valueOf(mlir::Value value);
   Text computeValue(mlir::Value value);
-  Text call(mlir::Operation *of, llvm::ArrayRef<Text> operands);
+  static Function functionFor(mlir::Operation *op);
+  Text call(const Function &function, llvm::ArrayRef<Text> operands);
   Text ropeOf(kernel::RopeOp rope);
   std::string ropeTable(kernel::RopeOp rope, bool isSine);
   Text groupOf(mlir::Value value, int64_t width, int64_t group);
@@ -154,6 +168,7 @@ private:
   std::string scalarOf(mlir::Value value);
   Text define(mlir::Value value, const Text &text);
   std::string nameOf(mlir::Value value, char prefix = 'v');
+  static bool isRoundedToBf16(mlir::Value value);
   static bool isShort(mlir::Value value);
   bool exchangesLanes(kernel::RopeOp rope);
   bool isChunked(kernel::RopeOp rope);

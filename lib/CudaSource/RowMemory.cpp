@@ -70,9 +70,10 @@ std::string RowBody::pointerTo(BlockArgument argument) {
                kernel::Access::Indexed;
     line = formatv("i64(index{0}[row])", index);
   }
-  strand().rows.push_back(formatv("const {0} *const {1} = in{2} + {3} * {4};",
-                                  memoryTypeName(elementOf(argument)), name,
-                                  number, line, widthOf(argument)));
+  auto &list = access == kernel::Access::Row ? strand().places : strand().rows;
+  list.push_back(formatv("const {0} *const {1} = in{2} + {3} * {4};",
+                         memoryTypeName(elementOf(argument)), name, number,
+                         line, widthOf(argument)));
   return name;
 }
 
@@ -140,6 +141,10 @@ RowBody::Text RowBody::loadView(const View &view, int64_t width) {
                    view.tile);
   } else if (isAligned) {
     call = formatv("load({0}, {1})", pointer, chunk);
+    if (shape.prefetches && accessOf(op, argument) == kernel::Access::Row &&
+        !strand().loaded.contains(formatv("{0} {1}", call, width)))
+      strand().prefetches[width].push_back(
+          formatv("prefetch({0}, {1});", pointer, chunk));
   } else {
     call = formatv("loadSome({0}, {1}, {2})", pointer, chunk, width);
   }
@@ -185,9 +190,19 @@ void RowBody::collectDestinations() {
     place.type = isa<q::TensorType>(value.getType())
                      ? Type(value.getType())
                      : Type(cache.getElementType());
-    place.pointer = formatv("{0} + i64(slots[row]) * {1}", name, place.width);
+    place.pointer = formatv("{0} + slot * {1}", name, place.width);
+    place.isCached = true;
     destinations[value].push_back(place);
   }
+}
+
+/// Slots are read with the operands: nothing waits for them at the end.
+std::string RowBody::pointerTo(const Destination &place) {
+  if (place.isCached && !strand().hasSlot) {
+    strand().hasSlot = true;
+    strand().rows.push_back("const i64 slot = slots[row];");
+  }
+  return place.pointer;
 }
 
 /// In a block: its chunk of a float row.
@@ -199,10 +214,10 @@ void RowBody::storeValue(Value value, const Text &text) {
     std::string element = memoryTypeName(place.type);
     std::string chunk = chunkName(place.width);
     if (place.width % kChunk)
-      line(formatv("storeSome({0}, {1}, {2}, {3});", place.pointer, chunk,
+      line(formatv("storeSome({0}, {1}, {2}, {3});", pointerTo(place), chunk,
                    place.width, text.text));
     else
-      line(formatv("store({0}, {1}, {2});", place.pointer, chunk,
+      line(formatv("store({0}, {1}, {2});", pointerTo(place), chunk,
                    text.type == "Chunk<" + element + ">"
                        ? text.text
                        : formatv("round<{0}>({1})", element, text.text).str()));
@@ -212,10 +227,10 @@ void RowBody::storeValue(Value value, const Text &text) {
 void RowBody::storeCodes(const Destination &place, const std::string &codes) {
   std::string chunk = chunkName(place.width);
   if (place.width % kChunk)
-    line(formatv("storeSomeCodes({0}, {1}, {2}, {3});", place.pointer, chunk,
+    line(formatv("storeSomeCodes({0}, {1}, {2}, {3});", pointerTo(place), chunk,
                  place.width, codes));
   else
-    line(formatv("storeCodes({0}, {1}, {2});", place.pointer, chunk, codes));
+    line(formatv("storeCodes({0}, {1}, {2});", pointerTo(place), chunk, codes));
 }
 
 /// Stores the scale of a group of this row (P3).
@@ -226,10 +241,11 @@ std::string RowBody::storeScale(const Destination &place,
   if (type.getLayout() == q::Layout::Ue8m0Packed)
     return formatv("storeExponent({0}, {1}, {2}, {3}, row, rows);",
                    place.scales, scale, group, groups);
-  std::string index = "row";
   if (type.getLayout() == q::Layout::ColumnMajorScales)
-    index = formatv("{0} * i64(alignUp(rows, 4)) + row", group);
-  else if (groups > 1)
+    return formatv("storeColumn({0}, {1}, {2}, row, rows);", place.scales,
+                   scale, group);
+  std::string index = "row";
+  if (groups > 1)
     index = formatv("row * {0} + {1}", groups, group);
   return formatv("{0}[{1}] = {2};", place.scales, index, scale);
 }

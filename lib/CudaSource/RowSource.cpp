@@ -23,13 +23,16 @@ using namespace octet::cuda;
 using host::RowPlan;
 using llvm::formatv;
 
-/// Threads of a CTA that has a part of a row, at most; of several rows, half.
-static constexpr int64_t kSpreadThreads = 256;
+/// Threads of a CTA that has a part of a row, at most; and of several rows.
+static constexpr int64_t kSpreadThreads = 128, kManySpreadThreads = 256;
 /// Rows of at least so many threads have a variant with fewer of them, which
-/// serves steps of more than kFewThreads: about as many as are at once in a
-/// large device. Tried on an H200 (widths of 2048 to 18432, 1 to 4096 rows).
+/// serves steps of more than kFewThreads, or twice as many where no barrier
+/// holds them: about as many as are at once in a large device. Tried on an H200
+/// (widths of 4096 to 18432, 1 to 4096 rows).
 static constexpr int64_t kManyUnits = 512, kManyTurns = 4, kManyThreads = 256;
 static constexpr int64_t kFewThreads = 1 << 18;
+/// So many threads of whole rows share a multiprocessor's registers at least.
+static constexpr int64_t kResidentThreads = 1024;
 /// Of a CTA on every target.
 static constexpr int64_t kMaxSharedBytes = 99 << 10;
 
@@ -117,27 +120,43 @@ static void findStrands(const RowFacts &facts, RowShape &shape) {
   }
 }
 
-/// \param hasManyRows  more than there are multiprocessors, by far.
-static RowShape chooseShape(const RowFacts &facts, bool hasManyRows) {
+namespace {
+enum class Rows {
+  Any,
+  Few, ///< the whole device waits for each of them
+  Many ///< more than there are multiprocessors, by far
+};
+} // namespace
+
+static RowShape chooseShape(const RowFacts &facts, Rows rows, bool isRope) {
   RowShape shape;
-  if (hasManyRows) {
+  shape.prefetches = rows == Rows::Few;
+  int64_t spreadThreads = kSpreadThreads;
+  if (rows == Rows::Many) {
     shape.turns = kManyTurns;
-    shape.maxThreads = kManyThreads;
+    int64_t chunks = RowBody::chunksOf(*llvm::max_element(facts.blockWidths));
+    shape.maxThreads =
+        std::clamp<int64_t>(llvm::alignTo(cdiv(chunks, kManyTurns), kWarp),
+                            2 * kWarp, kManyThreads);
+    if (!isRope)
+      spreadThreads = kManySpreadThreads;
   }
   shape.kept = facts.read;
   shape.isSpread = !facts.isWhole;
   if (shape.isSpread) {
     findStrands(facts, shape);
     int64_t units = shape.countUnits();
-    int64_t parts = cdiv(units, kSpreadThreads);
+    int64_t parts = cdiv(units, spreadThreads);
     shape.threads = llvm::alignTo(cdiv(units, parts), kWarp);
-    shape.rows = std::max<int64_t>(1, kSpreadThreads / 2 / units);
+    shape.rows = std::max<int64_t>(1, kSpreadThreads / units);
     return shape;
   }
   for (int64_t width : facts.blockWidths)
     shape.threads = std::max(shape.threads, shape.threadsOf(width));
   // Short rows have a warp each.
   shape.rows = shape.threads == kWarp ? 4 : 1;
+  if (rows == Rows::Many)
+    shape.minCtas = cdiv(kResidentThreads, shape.threads);
   return shape;
 }
 
@@ -341,12 +360,15 @@ static FailureOr<KernelInstance> printInstance(kernel::RowwiseOp op,
   comment += formatv("//\n// {0} threads a row, {1} rows a CTA of {2}.\n",
                      shape.isSpread ? shape.countUnits() : shape.threads,
                      shape.rows, instance.threads);
+  std::string bounds = std::to_string(instance.threads);
+  if (shape.minCtas)
+    bounds += ", " + std::to_string(shape.minCtas);
   instance.source = comment +
                     "\n#include \"row/row.cuh\"\n\n"
                     "using namespace octet::cuda;\n\n"
                     "extern \"C\" __global__ void __launch_bounds__(" +
-                    std::to_string(instance.threads) + ")\n" +
-                    wrapList(instance.entry + "(", list) + ") {\n" + text;
+                    bounds + ")\n" + wrapList(instance.entry + "(", list) +
+                    ") {\n" + text;
   return instance;
 }
 
@@ -371,15 +393,14 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
 
   // Few rows want many threads; of many rows several are at once in a
   // multiprocessor, each with loads in flight.
-  RowShape shape = chooseShape(trial.getFacts(), /*hasManyRows=*/false);
+  bool isRope = !op.getBody().front().getOps<kernel::RopeOp>().empty();
+  RowShape shape = chooseShape(trial.getFacts(), Rows::Any, isRope);
   std::vector<std::pair<int64_t, RowShape>> shapes;
   int64_t threads = shape.isSpread ? shape.countUnits() : shape.threads;
-  // Rotations read three times as much as they rotate, mostly from L1: turns
-  // were no gain.
-  bool isRope = !op.getBody().front().getOps<kernel::RopeOp>().empty();
-  if (threads >= kManyUnits && !(shape.isSpread && isRope)) {
-    shapes.push_back({kFewThreads / threads, shape});
-    shape = chooseShape(trial.getFacts(), /*hasManyRows=*/true);
+  if (threads >= kManyUnits) {
+    shape = chooseShape(trial.getFacts(), Rows::Few, isRope);
+    shapes.push_back({(shape.isSpread ? 2 : 1) * kFewThreads / threads, shape});
+    shape = chooseShape(trial.getFacts(), Rows::Many, isRope);
   }
   shapes.push_back({-1, shape});
   for (auto &[maxRows, each] : shapes) {

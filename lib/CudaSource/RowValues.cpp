@@ -19,11 +19,14 @@ using namespace octet::cuda;
 using host::RowPlan;
 using llvm::formatv;
 
-/// Digits that give the same float.
-static std::string literalOf(Value constant) {
+static APFloat constantOf(Value constant) {
   auto dense = cast<DenseElementsAttr>(
       cast<arith::ConstantOp>(constant.getDefiningOp()).getValue());
-  APFloat value = dense.getSplatValue<APFloat>();
+  return dense.getSplatValue<APFloat>();
+}
+
+/// Digits that give the same float.
+static std::string literalOf(const APFloat &value) {
   if (!value.isFinite())
     return formatv("floatOf({0:x8}u)",
                    uint32_t(value.bitcastToAPInt().getZExtValue()));
@@ -31,6 +34,9 @@ static std::string literalOf(Value constant) {
   value.toString(text, /*FormatPrecision=*/9, /*FormatMaxPadding=*/4);
   bool isWhole = text.find_first_of(".eE") == StringRef::npos;
   return (text + (isWhole ? ".f" : "f")).str();
+}
+static std::string literalOf(Value constant) {
+  return literalOf(constantOf(constant));
 }
 
 static StringRef functionOf(Operation *op) {
@@ -51,27 +57,68 @@ static StringRef functionOf(Operation *op) {
       .Case([](math::ExpOp) { return "exponential"; });
 }
 
+bool RowBody::isRoundedToBf16(Value value) {
+  return kernel::isRoundedTo(value, Builder(value.getContext()).getBF16Type());
+}
+
 /// Values of BF16 or F16.
 bool RowBody::isShort(Value value) {
-  Builder b(value.getContext());
-  return kernel::isRoundedTo(value, b.getBF16Type()) ||
-         kernel::isRoundedTo(value, b.getF16Type());
+  return isRoundedToBf16(value) ||
+         kernel::isRoundedTo(value, Builder(value.getContext()).getF16Type());
+}
+
+/// The operator that makes `value`, for its reader alone.
+template <class Op>
+static Op makerFor(Value value) {
+  auto op = value.getDefiningOp<Op>();
+  return op && op->hasOneUse() ? op : Op();
+}
+
+static bool isOne(Value value) {
+  return value.getDefiningOp<arith::ConstantOp>() &&
+         constantOf(value).isExactlyValue(1.0);
+}
+
+/// An element-wise operator, or a few that row.cuh computes sooner, to the same
+/// bits.
+RowBody::Function RowBody::functionFor(Operation *op) {
+  Function function{functionOf(op).str(), op->getOperands(), ""};
+  auto divide = dyn_cast<arith::DivFOp>(op);
+  if (!divide)
+    return function;
+  Value x = divide.getLhs(), by = divide.getRhs();
+  if (isOne(x)) {
+    if (auto root = makerFor<math::SqrtOp>(by))
+      return {"inverseSquareRoot", {root.getOperand()}, ""};
+    return {"reciprocal", {by}, ""};
+  }
+  if (by.getDefiningOp<arith::ConstantOp>()) {
+    APFloat inverse(0.0f);
+    if (constantOf(by).getExactInverse(&inverse))
+      return {"multiply", {x}, literalOf(inverse)};
+    return function;
+  }
+  auto sum = makerFor<arith::AddFOp>(by);
+  auto exponential = sum ? makerFor<math::ExpOp>(sum.getRhs()) : nullptr;
+  auto minus =
+      exponential ? makerFor<arith::NegFOp>(exponential.getOperand()) : nullptr;
+  if (minus && isOne(sum.getLhs()) && minus.getOperand() == x && isShort(x))
+    return {"silu", {x}, ""};
+  return function;
 }
 
 std::string RowBody::nameOf(Value value, char prefix) {
   return formatv("{0}{1}", prefix, numbers.lookup(value));
 }
 
-/// f(a, b) of an element-wise operator.
-RowBody::Text RowBody::call(Operation *of, ArrayRef<Text> operands) {
+/// f(a, b)
+RowBody::Text RowBody::call(const Function &function, ArrayRef<Text> operands) {
   bool isFloat = llvm::all_of(operands, [](auto &o) { return o.isFloat(); });
-  std::string text = functionOf(of).str() + "(";
-  if (isa<arith::DivFOp>(of) && operands[0].text == "1.f") {
-    text = "reciprocal("; // the same number, sooner
-    operands = operands.drop_front();
-  }
+  std::string text = function.name + "(";
   for (auto [i, operand] : llvm::enumerate(operands))
     text += (i ? ", " : "") + operand.text;
+  if (!function.literal.empty())
+    text += ", " + function.literal;
   return {text + ")", isFloat ? "float" : "Floats"};
 }
 
@@ -179,14 +226,19 @@ RowBody::Text RowBody::computeValue(Value value) {
           return input;
         if (input.isFloat())
           return {formatv("roundOne<{0}>({1})", type, input.text), "float"};
+        // Nobody wants it as memory has it.
+        if (round.getType().isBF16() && !destinations.contains(value) &&
+            llvm::all_of(round->getUsers(), llvm::IsaPred<q::QuantizeOp>))
+          return {formatv("roundFloats({0})", input.text), "Floats"};
         return {formatv("round<{0}>({1})", type, input.text),
                 "Chunk<" + type + ">"};
       })
       .Default([&](Operation *other) {
+        Function function = functionFor(other);
         SmallVector<Text> operands;
-        for (Value operand : other->getOperands())
+        for (Value operand : function.operands)
           operands.push_back(valueOf(operand));
-        return call(other, operands);
+        return call(function, operands);
       });
 }
 
@@ -230,15 +282,17 @@ RowBody::Text RowBody::groupOf(Value value, int64_t width, int64_t group) {
   if (!text.text.empty())
     return text;
   Operation *definition = value.getDefiningOp();
-  SmallVector<Text> operands;
-  for (Value operand : definition->getOperands())
-    operands.push_back(groupOf(operand, width, group));
   std::string result;
-  if (auto round = dyn_cast<kernel::RoundOp>(definition))
+  if (auto round = dyn_cast<kernel::RoundOp>(definition)) {
     result = formatv("roundOne<{0}>({1})", memoryTypeName(round.getType()),
-                     operands[0].text);
-  else
-    result = call(definition, operands).text;
+                     groupOf(round.getInput(), width, group).text);
+  } else {
+    Function function = functionFor(definition);
+    SmallVector<Text> operands;
+    for (Value operand : function.operands)
+      operands.push_back(groupOf(operand, width, group));
+    result = call(function, operands).text;
+  }
   std::string name = nameOf(value);
   line(formatv("const float {0} = {1};", name, result));
   return localGroups[{value.getAsOpaquePointer(), group}] = {name, "float"};
@@ -280,15 +334,17 @@ std::string RowBody::scalarOf(Value value) {
                       spilled.lookup(input), offset));
     return remember(nameOf(value));
   }
-  SmallVector<Text> operands;
-  for (Value operand : definition->getOperands())
-    operands.push_back({scalarOf(operand), "float"});
   std::string text;
-  if (auto round = dyn_cast<kernel::RoundOp>(definition))
+  if (auto round = dyn_cast<kernel::RoundOp>(definition)) {
     text = formatv("roundOne<{0}>({1})", memoryTypeName(round.getType()),
-                   operands[0].text);
-  else
-    text = call(definition, operands).text;
+                   scalarOf(round.getInput()));
+  } else {
+    Function function = functionFor(definition);
+    SmallVector<Text> operands;
+    for (Value operand : function.operands)
+      operands.push_back({scalarOf(operand), "float"});
+    text = call(function, operands).text;
+  }
   statement(formatv("const float {0} = {1};", nameOf(value), text));
   return remember(nameOf(value));
 }

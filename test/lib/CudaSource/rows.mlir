@@ -48,14 +48,15 @@ module {
     //  CHECK-NEXT:     [[KEPT:v[0-9]+]] = round<Bf16>([[SUM]]);
     //  CHECK-NEXT:     store(out0 + row * 256, thread, [[KEPT]]);
     //       CHECK:   reduceLanes<Sum, 32>
-    //       CHECK:   divide(r{{[0-9]+}}, 256.f);
-    //       CHECK:     multiply([[KEPT]], v{{[0-9]+}});
+    //       CHECK:   multiply(r{{[0-9]+}}, 0.00390625f);
+    //       CHECK:   [[ROOT:v[0-9]+]] = inverseSquareRoot(v{{[0-9]+}});
+    //       CHECK:     multiply([[KEPT]], [[ROOT]]);
     //   CHECK-NOT:     add([[X]]
     //       CHECK:     reduceLanes<Amax, 16>
     //       CHECK:     const float scale = dynamicScale<true>(
     //  CHECK-NEXT:     quantizeE4m3<Range::ShortInScale>(v{{[0-9]+}}, scale);
     //       CHECK:     if (thread % 16 == 0)
-    //  CHECK-NEXT:       scale1[row * 2 + thread / 16] = scale;
+    //  CHECK-NEXT:       scale1[row * 2 + thread / 16u] = scale;
     kernel.rowwise "add_norm_quantize" tokens of %b ins(%x, %y, %w : !kernel.buffer<tensor<?x256xbf16>>, !kernel.buffer<tensor<?x256xbf16>>, tensor<256xbf16>) access [row, row, uniform]
         outs(%y, %q : !kernel.buffer<tensor<?x256xbf16>>, !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32>>) {
     ^bb0(%a: tensor<256xf32>, %d: tensor<256xf32>, %v: tensor<256xf32>):
@@ -78,7 +79,7 @@ module {
     // crosses warps: the row is spread.
     // CHECK-LABEL: // column_major
     //       CHECK: const int unit =
-    //       CHECK: scale0[chunk / 16 * i64(alignUp(rows, 4)) + row] = scale;
+    //       CHECK: storeColumn(scale0, scale, chunk / 16u, row, rows);
     kernel.rowwise "column_major" tokens of %b ins(%x : !kernel.buffer<tensor<?x256xbf16>>) access [row]
         outs(%qc : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>>) {
     ^bb0(%a: tensor<256xf32>):
@@ -91,7 +92,7 @@ module {
     //       CHECK: E4m3 *out0, u8 *scale0, int rows)
     //       CHECK: const float scale = roundUpToPowerOfTwo(dynamicScale<true>(
     //       CHECK: if (chunk % 4 == 0)
-    //  CHECK-NEXT:   storeExponent(scale0, scale, chunk / 4, 8, row, rows);
+    //  CHECK-NEXT:   storeExponent(scale0, scale, chunk / 4u, 8, row, rows);
     kernel.rowwise "packed" tokens of %b ins(%x : !kernel.buffer<tensor<?x256xbf16>>) access [row]
         outs(%qp : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x32>, f8E8M0FNU, layout = ue8m0_packed>>) {
     ^bb0(%a: tensor<256xf32>):
@@ -100,22 +101,27 @@ module {
     }
 
     // A scale of the whole row: warps meet in shared memory. Few rows have a
-    // thread a chunk, many rows fewer of them, in turns; the order in which the
+    // thread a chunk, and bring themselves to L2 before the kernels before this
+    // one have ended; many rows have fewer threads, in turns; the order in which the
     // row is reduced is the same (B5).
     // CHECK-LABEL: // launch: up to 512 rows
     //       CHECK: // per_token
     //       CHECK: // 512 threads a row, 1 rows a CTA of 512.
     //       CHECK: __shared__ float partials[1][16];
+    //       CHECK: prefetch(a0, thread);
+    //       CHECK: waitForPriorGrids();
     //       CHECK: startRow<Amax>(pm0, thread, partials[0]);
     //       CHECK: __syncthreads();
     //       CHECK: const float m0 = finishRow<Amax, 16>(partials[0]);
     //       CHECK: if (thread == 0)
     //  CHECK-NEXT:   scale0[row] = rowScale0;
-    // CHECK-LABEL: // launch: up to -1 rows, 256 threads, grid x 1 rows,
+    // CHECK-LABEL: // launch: up to -1 rows, 128 threads, grid x 1 rows,
     //       CHECK: // per_token
-    //       CHECK: for (int i = 0; i < 2; ++i) {
-    //  CHECK-NEXT:   const int chunk = thread + i * 256;
-    //       CHECK: startRow<Amax>(pm0[i], chunk, partials[0]);
+    //       CHECK: __launch_bounds__(128, 8)
+    //   CHECK-NOT: prefetch
+    //       CHECK: for (int i = 0; i < 4; ++i) {
+    //  CHECK-NEXT:   const int chunk = thread + i * 128;
+    //       CHECK: startRow<Amax, 128>(pm0, thread, partials[0]);
     //       CHECK: const float m0 = finishRow<Amax, 16>(partials[0]);
     kernel.rowwise "per_token" tokens of %b ins(%z : !kernel.buffer<tensor<?x4096xbf16>>) access [row]
         outs(%qz : !kernel.buffer<!q.tensor<?x4096xf8E4M3FN, per_token, f32>>) {
@@ -131,12 +137,13 @@ module {
     //       CHECK:   const float *const a1 = in1 + i64(index0[row]) * 32;
     //       CHECK:   load(a1 + RopePlace<64, 16, 16>(chunk).pair, 0);
     //       CHECK:   load(a1 + 16 + RopePlace<64, 16, 16>(chunk).pair, 0);
+    //       CHECK:   const i64 slot = slots[row];
     //       CHECK:   exchange<2>({{.*}}, RopePlace<64, 16, 16>(chunk).isFirst);
-    //       CHECK:   storeCodes(keys + i64(slots[row]) * 64, chunk, codes);
+    //       CHECK:   storeCodes(keys + slot * 64, chunk, codes);
     //       CHECK: } else if (unit < 64) {
     //       CHECK:   const float [[S:e[0-9]+]] = toFloat(in2[0 + 0]);
     //       CHECK:   quantizeE4m3<Range::Short>({{.*}}, [[S]]);
-    //       CHECK:   storeCodes(values + i64(slots[row]) * 64, chunk, codes);
+    //       CHECK:   storeCodes(values + slot * 64, chunk, codes);
     //       CHECK: } else {
     //       CHECK:   store(out0 + row * 128, chunk,
     kernel.rowwise "rope_kv" tokens of %b ins(%x, %t, %s : !kernel.buffer<tensor<?x256xbf16>>, tensor<64x32xf32>, tensor<f32>) access [row, indexed, uniform]

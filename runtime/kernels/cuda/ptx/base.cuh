@@ -101,6 +101,18 @@ OCTET_DEVICE float minOrNan(float a, float b) {
   return y;
 }
 
+/// Within one unit of the last place of 1 / x and 2 of 1 / sqrt(x); what is subnormal is 0.
+OCTET_DEVICE float approximateReciprocal(float x) {
+  float y;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+OCTET_DEVICE float approximateInverseRoot(float x) {
+  float y;
+  asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
 //===----------------------------------------------------------------------===//
 // BF16 and F16
 //===----------------------------------------------------------------------===//
@@ -122,6 +134,12 @@ OCTET_DEVICE u32 packBf16(float low, float high) {
 OCTET_DEVICE u32 packF16(float low, float high) {
   u32 y;
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
+  return y;
+}
+/// The larger of each two BF16 that are not NaN.
+OCTET_DEVICE u32 maxPairs(u32 a, u32 b) {
+  u32 y;
+  asm("max.bf16x2 %0, %1, %2;" : "=r"(y) : "r"(a), "r"(b));
   return y;
 }
 OCTET_DEVICE float2 unpackBf16(u32 x) { return {floatOf(x << 16), floatOf(x & 0xffff0000u)}; }
@@ -212,6 +230,9 @@ template <> struct Rounding<E4m3> {
 /// 16 bytes by one instruction; addresses are multiples of 16.
 OCTET_DEVICE uint4 load16(const void *p) { return *static_cast<const uint4 *>(p); }
 OCTET_DEVICE void store16(void *p, uint4 x) { *static_cast<uint4 *>(p) = x; }
+
+/// Brings the line of `p` to L2, where all kernels see what any of them writes.
+OCTET_DEVICE void prefetchL2(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 
 /// Through the read-only path, for what no kernel that may still run writes (weights).
 OCTET_DEVICE uint4 loadConstant16(const void *p) {

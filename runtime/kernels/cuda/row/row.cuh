@@ -57,6 +57,17 @@ template <class T> struct alignas(sizeof(T) * 8 < 16 ? 8 : 16) Chunk {
 // Arithmetic
 //===----------------------------------------------------------------------===//
 
+/// 1 / (sqrt(a), rounded), rounded. One step from the approximations gives the nearest root and its
+/// nearest reciprocal, of every float in this range (tried one by one).
+OCTET_DEVICE float inverseRoot(float a) {
+  if (bitsOf(a) - bitsOf(0x1p-100f) > bitsOf(0x1p100f) - bitsOf(0x1p-100f))
+    return __frcp_rn(__fsqrt_rn(a));
+  const float y = approximateInverseRoot(a), near = __fmul_rn(a, y);
+  const float root = __fmaf_rn(__fmaf_rn(-near, near, a), __fmul_rn(0.5f, y), near);
+  const float inverse = approximateReciprocal(root);
+  return __fmaf_rn(__fmaf_rn(-root, inverse, 1.f), inverse, inverse);
+}
+
 // A float stands for eight equal ones.
 #define OCTET_ROW_UNARY(name, expression)                                                          \
   OCTET_DEVICE float name(float a) { return expression; }                                          \
@@ -77,7 +88,7 @@ OCTET_ROW_UNARY(negate, -a)
 OCTET_ROW_UNARY(magnitude, fabsf(a))
 OCTET_ROW_UNARY(squareRoot, __fsqrt_rn(a))
 OCTET_ROW_UNARY(reciprocal, __frcp_rn(a))
-OCTET_ROW_UNARY(inverseSquareRoot, __frcp_rn(__fsqrt_rn(a)))
+OCTET_ROW_UNARY(inverseSquareRoot, inverseRoot(a))
 OCTET_ROW_UNARY(exponential, expf(a))
 OCTET_ROW_BINARY(add, __fadd_rn(a, b))
 OCTET_ROW_BINARY(subtract, __fsub_rn(a, b))
@@ -99,6 +110,43 @@ OCTET_DEVICE Floats multiplyAdd(const Floats &a, const Floats &b, const Floats &
   return y;
 }
 
+/// x / scale where x is a value of BF16 or F16 and `inverse` = 1 / scale, rounded: the product's
+/// error is corrected once, which gives the quotient that division gives for all 2^30 + 2^33 pairs
+/// of significands (tried one by one), -0 too, as long as all steps stay among normal numbers or
+/// the quotient is far below the least code. Where `inverse` is approximate, the caller has tried.
+OCTET_DEVICE float divideShort(float x, float scale, float inverse) {
+  const float q = __fmul_rn(x, inverse);
+  return __fmaf_rn(-__fmaf_rn(q, scale, -x), inverse, q);
+}
+
+/// divide(x, add(1, exponential(negate(x)))) of values of BF16 or F16 (tried one by one).
+OCTET_DEVICE float silu(float x) { return __fdiv_rn(x, __fadd_rn(1.f, expf(-x))); }
+OCTET_DEVICE Floats silu(const Floats &x) {
+  Floats y;
+  float largest = fabsf(x.e[0]);
+#pragma unroll
+  for (int i = 1; i < 8; ++i)
+    largest = fmaxf(largest, fabsf(x.e[i]));
+  if (largest < 87.f) { // 1 + exp(-x) has a reciprocal that is a normal number
+#pragma unroll
+    for (int i = 0; i < 8; ++i) {
+      const float divisor = __fadd_rn(1.f, expf(-x.e[i]));
+      y.e[i] = divideShort(x.e[i], divisor, approximateReciprocal(divisor));
+    }
+  } else {
+    y = x;
+#pragma unroll 1 // rare, and short
+    for (int n = 0; n < 8; ++n) {
+      const float last = silu(y.e[0]);
+#pragma unroll
+      for (int i = 0; i < 7; ++i)
+        y.e[i] = y.e[i + 1];
+      y.e[7] = last;
+    }
+  }
+  return y;
+}
+
 /// Rounded to T, as memory has them.
 template <class T> OCTET_DEVICE Chunk<T> round(const Floats &x) {
   Chunk<T> y;
@@ -111,6 +159,14 @@ template <class T> OCTET_DEVICE Chunk<T> round(const Floats &x) {
       y.words[i] = packPair<T>(x.e[2 * i], x.e[2 * i + 1]);
     }
   }
+  return y;
+}
+/// Rounded to BF16 and a float again: the bits of BF16 and zeros, by one conversion.
+OCTET_DEVICE Floats roundFloats(const Floats &x) {
+  Floats y;
+#pragma unroll
+  for (int i = 0; i < 8; ++i)
+    y.e[i] = floatOf(packPair<Bf16>(0.f, x.e[i]));
   return y;
 }
 /// One float, rounded to T.
@@ -137,6 +193,12 @@ template <class T> OCTET_DEVICE void store(T *p, int chunk, const Chunk<T> &x) {
   for (int i = 0; i < static_cast<int>(sizeof(T)) / 2; ++i)
     store16(reinterpret_cast<char *>(p + 8 * chunk) + 16 * i,
             {x.words[4 * i], x.words[4 * i + 1], x.words[4 * i + 2], x.words[4 * i + 3]});
+}
+
+/// Brings a chunk of a row to L2, where later loads see what is written until then.
+template <class T> OCTET_DEVICE void prefetch(const T *p, int chunk) {
+  if (chunk % (16 / sizeof(T)) == 0) // a line of 128 bytes
+    prefetchL2(p + 8 * chunk);
 }
 
 /// The same of `width` elements in all, of any alignment: what lies beyond is 0, or not stored.
@@ -224,7 +286,7 @@ OCTET_DEVICE float sumSquares(const Floats &x) {
 #pragma unroll
   for (int i = 2; i < 8; ++i)
     y[i % 2] = __fmaf_rn(x.e[i], x.e[i], y[i % 2]);
-  return Sum::join(Sum::neutral(), Sum::join(y[0], y[1]));
+  return Sum::join(y[0], y[1]); // not -0
 }
 /// The chunk with what changes nothing beyond `width` elements.
 template <class Op> OCTET_DEVICE Floats keepWithin(const Floats &x, int chunk, int width) {
@@ -243,12 +305,62 @@ template <class Op, int kLanes> OCTET_DEVICE float reduceLanes(float x) {
   return x;
 }
 
+/// The same of each turn's maximum, where all are values of BF16 and none is below 0 or NaN: two of
+/// them are a word.
+template <int kLanes, int kTurns> OCTET_DEVICE void reduceTurns(float (&x)[kTurns]) {
+#pragma unroll
+  for (int i = 0; i < kTurns; i += 2) {
+    const int other = i + 1 < kTurns ? i + 1 : i;
+    u32 pair = bitsOf(x[i]) >> 16 | bitsOf(x[other]);
+#pragma unroll
+    for (int distance = kLanes / 2; distance > 0; distance /= 2)
+      pair = maxPairs(pair, __shfl_xor_sync(0xffffffffu, pair, distance));
+    x[i] = floatOf(pair << 16);
+    x[other] = floatOf(pair & 0xffff0000u);
+  }
+}
+
 /// Over the row, in two steps with a barrier between: each 32 chunks (256 elements) to one of
 /// `slots`, whatever warp has them, ...
 template <class Op> OCTET_DEVICE void startRow(float x, int chunk, float *slots) {
   x = reduceLanes<Op, 32>(x);
   if (chunk % 32 == 0)
     slots[chunk / 32] = x;
+}
+/// The same of chunks thread + i * kThreads. Half of the lanes go on with other chunks than the
+/// rest after each exchange, as long as there are some; what is joined stays the same.
+template <class Op, int kThreads, int kTurns>
+OCTET_DEVICE void startRow(const float (&x)[kTurns], int thread, float *slots) {
+  const int lane = threadIdx.x % 32;
+  constexpr int kWarps = kThreads / 32;
+  auto fold = [&](float a, float b, int distance) {
+    const bool isUpper = lane & distance;
+    return Op::join(isUpper ? b : a,
+                    __shfl_xor_sync(0xffffffffu, isUpper ? a : b, distance));
+  };
+  auto add = [&](float y, int distance) {
+    return Op::join(y, __shfl_xor_sync(0xffffffffu, y, distance));
+  };
+#pragma unroll
+  for (int i = 0; i < kTurns; i += 4) {
+    float y;
+    int turn = i, writers = 8;
+    if (i + 2 < kTurns) {
+      const float low = fold(x[i], x[i + 1], 16);
+      const float high = i + 3 < kTurns ? fold(x[i + 2], x[i + 3 < kTurns ? i + 3 : 0], 16)
+                                        : add(x[i + 2], 16);
+      y = fold(low, high, 8);
+      turn += (lane & 8 ? 2 : 0) + (lane & 16 ? 1 : 0);
+    } else {
+      y = i + 1 < kTurns ? fold(x[i], x[i + 1 < kTurns ? i + 1 : 0], 16) : add(x[i], 16);
+      y = add(y, 8);
+      turn += lane & 16 ? 1 : 0;
+      writers = 16;
+    }
+    y = add(add(add(y, 4), 2), 1);
+    if (lane % writers == 0 && turn < kTurns)
+      slots[thread / 32 + turn * kWarps] = y;
+  }
 }
 /// ... and the kCount slots to one, in all threads.
 template <class Op, int kCount> OCTET_DEVICE float finishRow(const float *slots) {
@@ -284,6 +396,12 @@ OCTET_DEVICE void reduceGroups(const float *x, int width, int size, float *y, in
 // Quantisation
 //===----------------------------------------------------------------------===//
 
+/// The scale of group `group` of a row, where a group's scales are side by side: [groups][rows, up
+/// to a multiple of 4] (P3).
+OCTET_DEVICE void storeColumn(float *scales, float scale, u32 group, i64 row, int rows) {
+  scales[u64(group) * (u32(rows + 3) & ~3u) + row] = scale;
+}
+
 /// The exponent of a power of two as group `group` of a row, where the exponents of four groups are
 /// a word: [cdiv(groups, 4)][rows, up to a multiple of 4] (B1). What is left of the last word is 0.
 OCTET_DEVICE void storeExponent(u8 *scales, float scale, int group, int groups, i64 row, int rows) {
@@ -294,22 +412,13 @@ OCTET_DEVICE void storeExponent(u8 *scales, float scale, int group, int groups, 
       word[i] = 0;
 }
 
-/// x / scale where x is a value of BF16 or F16 and `inverse` = 1 / scale, rounded: the product's
-/// error is corrected once, which gives the quotient that division gives for all 2^30 + 2^33 pairs
-/// of significands (tried one by one), -0 too, as long as all steps stay among normal numbers or
-/// the quotient is far below the least code.
-OCTET_DEVICE float divideShort(float x, float scale, float inverse) {
-  const float q = __fmul_rn(x, inverse);
-  return __fmaf_rn(-__fmaf_rn(q, scale, -x), inverse, q);
-}
-
 /// max(amax, 1e-10) / 448, or with at most `bound` in place of amax (N3). kShort: amax is a value of
 /// BF16 or F16.
 template <bool kShort = false> OCTET_DEVICE float dynamicScale(float amax) {
   if constexpr (!kShort)
     return __fdiv_rn(fmaxf(amax, 1e-10f), 448.f);
-  const float scale = divideShort(amax, 448.f, 1.f / 448.f);
-  return amax < 1e-10f ? 1e-10f / 448.f : amax < floatOf(0x7f800000u) ? scale : amax;
+  const float scale = fmaxf(divideShort(amax, 448.f, 1.f / 448.f), 1e-10f / 448.f);
+  return amax < floatOf(0x7f800000u) ? scale : amax;
 }
 OCTET_DEVICE float dynamicScale(float amax, float bound) {
   return __fdiv_rn(fminf(fmaxf(amax, 1e-10f), bound), 448.f);
@@ -326,15 +435,21 @@ OCTET_DEVICE float roundUpToPowerOfTwo(float x) {
 enum class Range {
   Any,
   Short,        ///< values of BF16 or F16
-  ShortInScale, ///< and the scale is that of their largest magnitude (N3, N4)
+  ShortInScale, ///< and the scale is that of their largest magnitude (N3)
+  PowerOfTwo,   ///< the scale is one, of their largest magnitude (N4), or NaN
 };
 
 /// code = e4m3(x / scale) (N2).
 template <Range kRange> OCTET_DEVICE uint2 quantizeE4m3(const Floats &x, float scale) {
   Floats y;
-  if constexpr (kRange == Range::ShortInScale) {
-    // An infinite scale gives 0 or NaN, as division by it does: then all steps multiply by 0.
-    const float inverse = __frcp_rn(scale);
+  if constexpr (kRange == Range::PowerOfTwo) {
+    // The scale's reciprocal is exact, as is NaN.
+    const float inverse = scale == scale ? floatOf(0x7f000000u - bitsOf(scale)) : scale;
+    y = multiply(x, inverse);
+  } else if constexpr (kRange == Range::ShortInScale) {
+    // Tried with all largest magnitudes and all x. An infinite scale gives 0 or NaN, as division
+    // by it does: then all steps multiply by 0.
+    const float inverse = approximateReciprocal(scale);
     const float finite = scale <= 0x1p127f ? scale : 0.f;
 #pragma unroll
     for (int i = 0; i < 8; ++i)

@@ -21,7 +21,7 @@
 
 #define OCTET_DEVICE inline
 #define __global__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __shared__ static
 
 struct float2 {
@@ -52,7 +52,8 @@ inline float __shfl_sync(unsigned, float x, int lane) {
   return std::bit_cast<float>(
       exchangeWord(std::bit_cast<uint32_t>(x), lane & 31));
 }
-inline float __shfl_xor_sync(unsigned mask, float x, int distance) {
+template <class T>
+T __shfl_xor_sync(unsigned mask, T x, int distance) {
   return __shfl_sync(mask, x, (threadIdx.x % 32) ^ distance);
 }
 inline void __syncwarp() { waitForWarp(); }
@@ -72,6 +73,7 @@ namespace octet::cuda {
 using u8 = uint8_t;
 using u16 = uint16_t;
 using u32 = uint32_t;
+using u64 = uint64_t;
 using i8 = int8_t;
 using i32 = int32_t;
 using i64 = long long;
@@ -100,6 +102,8 @@ inline float floatOf(u32 x) { return std::bit_cast<float>(x); }
 // Of numbers.
 inline float maxOrNan(float a, float b) { return a > b ? a : b; }
 inline float minOrNan(float a, float b) { return a < b ? a : b; }
+inline float approximateReciprocal(float x) { return 1.0f / x; }
+inline float approximateInverseRoot(float x) { return 1.0f / std::sqrt(x); }
 
 inline float toFloat(float x) { return x; }
 inline float toFloat(Bf16 x) { return floatOf(u32(x.bits) << 16); }
@@ -115,6 +119,11 @@ T fromFloat(float x) {
 template <class T>
 u32 packPair(float low, float high) {
   return fromFloat<T>(low).bits | u32(fromFloat<T>(high).bits) << 16;
+}
+/// Not below 0, where floats are in the order of their bits.
+inline u32 maxPairs(u32 a, u32 b) {
+  u32 low = (a & 0xffff) > (b & 0xffff) ? a : b;
+  return (a >> 16 > b >> 16 ? a : b) & 0xffff0000 | low & 0xffff;
 }
 template <class T>
 float2 unpackPair(u32 x) {
@@ -142,6 +151,7 @@ inline u32 packE4m3(float a, float b, float c, float d) {
   return toE4m3(a) | toE4m3(b) << 8 | toE4m3(c) << 16 | u32(toE4m3(d)) << 24;
 }
 
+inline void prefetchL2(const void *) {}
 inline uint4 load16(const void *p) {
   if (reinterpret_cast<uintptr_t>(p) % 16)
     std::abort();
