@@ -139,9 +139,9 @@ TEST(CudaSm90, TilesAreThoseMeasured) {
       chooseSm90Tiles(blockProblem({4096}), true);
   ASSERT_GT(variants.size(), 5u);
   EXPECT_EQ(variants[0].maxM, 8);
-  EXPECT_EQ(variants[0].tiles.name(128), "swap_m8n64k128s12_split2_sm2");
+  EXPECT_EQ(variants[0].tiles.name(128), "swap_m8n64k128s12_split3_sm2");
   EXPECT_EQ(variants[4].maxM, 128);
-  EXPECT_EQ(variants[4].tiles.name(128), "m64n64k128s13_w1_b2");
+  EXPECT_EQ(variants[4].tiles.name(128), "m64n64k128s13_w1_c2x1_b2");
   EXPECT_EQ(variants.back().tiles.name(128), "m256n128k128s4_c1x2");
 }
 
