@@ -12,7 +12,6 @@
 #include "octet/Ledger/ProgramMemory.h"
 #include "octet/Pipeline/Compile.h"
 #include "octet/QuantMethods/Target.h"
-#include "octet/Support/Escape.h"
 #include "octet/Support/Output.h"
 #include <iostream>
 #include <memory>
@@ -79,9 +78,6 @@ static Status check(CheckArguments arguments) {
     OCTET_TRY_ASSIGN(options.deviceMemory,
                      parseDeviceMemory(arguments.deviceMemory));
   }
-  if (options.target.find(',') != std::string::npos)
-    return usageError("--target " + escapeName(options.target),
-                      "a check is of one target at a time");
   OCTET_TRY(checkNames(options.target, options.numerics, options.quantization));
   options.measureProgram = [&] {
     return compileForMemory(arguments.path, options);

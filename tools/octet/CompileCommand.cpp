@@ -34,6 +34,9 @@ Status checkNames(const std::string &target, const std::string &numerics,
        {std::pair(target, "--target"), std::pair(numerics, "--numerics")}) {
     if (name.empty() || name == "native")
       continue;
+    if (llvm::StringRef(name).contains(','))
+      return usageError(std::string(option) + " " + escapeName(name),
+                        "one target at a time; octet compile takes several");
     Result<Target> parsed = parseTarget(name, option);
     if (!parsed) {
       ErrorInfo error = parsed.status().info();
