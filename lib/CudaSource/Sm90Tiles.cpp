@@ -132,26 +132,32 @@ int64_t countClusters(int64_t size, int64_t multiprocessors) {
   return std::max<int64_t>(1, kOf132[size] * multiprocessors / 132);
 }
 
-/// Microseconds of a product. The constants are fitted to 430 products of an
-/// H200 (16 % off on average; what it takes for the best is 5 % slower than the
-/// best).
+/// Microseconds of a product. The constants are fitted to 1260 products of an
+/// H200 (9 % off on average; what it takes for the best is 3.5 % slower than
+/// the best).
 struct Model {
   const GemmProblem &p;
   int64_t bytes = elementBytes(p.xType), steps = divideUp(p.k, 128 / bytes);
 
-  static constexpr double kLaunch = 2.36;
-  static constexpr double kMemory = 3.84e6, kL2 = 9.75e6; ///< bytes a us
-  static constexpr double kL2OfSm = 7.04e4;
+  /// Of any kernel, of one whose tiles share operands in clusters, and of a
+  /// multiprocessor's next CTA where one is there at a time.
+  static constexpr double kLaunch = 1.52, kCluster = 0.3, kWave = 0.7;
+  static constexpr double kMemory = 4.14e6, kL2 = 1.038e7; ///< bytes a us
+  static constexpr double kL2OfSm = 8.35e4, kMemoryOfSm = 6.17e4;
+  /// Between asking for bytes of memory and their use.
+  static constexpr double kFlight = 2.41;
   static constexpr double kClock = 1700; ///< cycles a us
   /// Of tensor cores, of what products of 64 rows by a column take; where
   /// warpgroups take turns.
-  static constexpr double kShareOfPeak = 0.715, kShareInTurn = 0.82;
+  static constexpr double kShareOfPeak = 0.611, kShareInTurn = 0.675;
   /// Cycles between products of a warpgroup, with one and two buffers, and of
   /// promotion a column.
-  static constexpr double kLatency = 245, kOverlapped = 139, kPromotion = 1.68;
+  static constexpr double kLatency = 302, kOverlapped = 194, kPromotion = 1.82;
   /// Of a scale of W more, where warpgroups take turns.
-  static constexpr double kGranule = 8;
-  static constexpr double kStore = 6.2e-5, kSend = 4e-4; ///< us an element
+  static constexpr double kGranule = 3.3;
+  static constexpr double kStore = 4.4e-5, kSend = 3.4e-4; ///< us an element
+
+  static constexpr int64_t kFew = 128; ///< rows for which W is read once
 
   double time(const Sm90Tiles &t, int64_t m) const {
     int64_t size = t.isSwapped ? t.splits * t.share : t.clusterM * t.clusterN;
@@ -192,15 +198,28 @@ struct Model {
       body = std::ceil(waves) *
              (parts * std::max(chain, step) + kStore * t.m * t.n);
     // Long runs are bound by power: bytes that are moved for a product cost
-    // clock (sustained: 1064 TFLOP/s with 256x128 tiles that share x, 939 with
+    // clock (sustained: 1130 TFLOP/s with 256x128 tiles that share x, 1000 with
     // 128x128, N 4096, K 7168).
     if (waves >= 3)
-      body *= 1 + 15 * std::max(0.0, load / (128.0 * t.m * t.n) - 0.0078);
+      body *= 1 + 4.5 * std::max(0.0, load / (128.0 * t.m * t.n) - 0.0078);
     double memory =
         std::max(double(p.n) * double(p.k) * double(bytes) / kMemory,
                  double(clusters * size) * parts * load / kL2);
+    // Where W is read once, the busiest multiprocessor's part of it counts.
+    if (m <= kFew) {
+      const double rounds =
+          t.perSm > 1 ? std::max(1.0, waves / t.perSm) : std::ceil(waves);
+      const double ctas = waves <= t.perSm ? std::ceil(waves) : waves;
+      const double bytesW = 128.0 * t.n * parts,
+                   inFlight = 128.0 * t.n * t.stages;
+      if (t.perSm == 1)
+        memory += kWave * (rounds - 1);
+      memory = std::max({memory, rounds * bytesW * kFlight / inFlight,
+                         (t.perSm > 1 ? ctas : rounds) * bytesW / kMemoryOfSm});
+    }
+    const bool shares = !t.isSwapped && size > 1;
     return kLaunch + (t.splits > 1 ? kSend * t.m * t.n : 0) +
-           std::max(memory, body);
+           (shares ? kCluster : 0) + std::max(memory, body);
   }
 };
 
@@ -268,9 +287,8 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
       add(t);
   };
   for (int n : {16, 32, 48, 64, 80, 96, 112, 128})
-    for (int clusterM : {1, 2})
-      for (int clusterN = 1; clusterM * clusterN <= 2; ++clusterN)
-        tile(64, n, 1, clusterM, clusterN, 2);
+    for (auto [clusterM, clusterN] : {std::pair(2, 1), {1, 1}, {1, 2}})
+      tile(64, n, 1, clusterM, clusterN, 2);
   for (int n : {32, 48, 64, 80, 96, 112, 128})
     tile(128, n, 2, 1, 1, 2);
   for (int n : {48, 64, 80, 96, 112, 128})
@@ -286,13 +304,26 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
   return list;
 }
 
+/// Swapped tiles would read W again for each 64 rows (slower at 128 rows for
+/// every shape of the table), and from 33 rows on are for long K and few
+/// columns (14.4 us against 11.1 for 64 rows of N 24576, K 1536); others are
+/// for half their rows at least; where there is one tile of rows, none shares
+/// W.
+static bool suits(const Sm90Tiles &tiles, int64_t m) {
+  if (tiles.isSwapped)
+    return m <= 32 || (m <= 64 && (tiles.splits > 1 ||
+                                   (tiles.n == 64 && tiles.perSm == 1)));
+  return m > (tiles.m > 64 ? 64 : 32) && (m > tiles.m || tiles.clusterM == 1);
+}
+
 std::vector<Sm90Tiles> octet::cuda::listSm90Candidates(const GemmProblem &p,
                                                        int64_t m, size_t most) {
   const Model model{p};
   const std::vector<Sm90Tiles> all = listTiles(p, /*splitsK=*/true);
   std::vector<std::pair<double, size_t>> order; // equal times as listed
   for (size_t i = 0; i < all.size(); ++i)
-    order.push_back({model.time(all[i], m), i});
+    if (suits(all[i], m))
+      order.push_back({model.time(all[i], m), i});
   std::sort(order.begin(), order.end());
   order.resize(std::min(order.size(), most));
   std::vector<Sm90Tiles> list;
@@ -309,9 +340,7 @@ std::vector<Sm90Variant> octet::cuda::chooseSm90Tiles(const GemmProblem &p,
     const Sm90Tiles *found = nullptr;
     double least = std::numeric_limits<double>::infinity();
     for (const Sm90Tiles &tiles : list) {
-      // W would be read again for each 64 rows (slower at 128 rows for every
-      // shape of the table).
-      if (tiles.isSwapped && m > 64)
+      if (!suits(tiles, m))
         continue;
       if (double time = model.time(tiles, m); time < least) {
         least = time;
@@ -319,8 +348,7 @@ std::vector<Sm90Variant> octet::cuda::chooseSm90Tiles(const GemmProblem &p,
       }
     }
     // One kernel fewer is worth a little time.
-    if (before && !(before->isSwapped && m > 64) &&
-        model.time(*before, m) <= 1.03 * least)
+    if (before && suits(*before, m) && model.time(*before, m) <= 1.03 * least)
       return before;
     return found;
   };
