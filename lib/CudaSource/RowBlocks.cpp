@@ -180,10 +180,15 @@ std::string RowBody::getStrand(int i) const {
   };
   print(from.weights, from.weightLoads);
   print(from.places, {});
+  std::string prefetches;
   for (auto &[width, list] : from.prefetches)
-    text += self.loop(width, list, /*isGuarded=*/true);
+    prefetches += self.loop(width, list, /*isGuarded=*/true);
+  if (shape.prefetches)
+    text += prefetches;
   text += "  waitForPriorGrids();\n";
   print(from.rows, from.rowLoads);
+  if (shape.ahead)
+    text += prefetches;
   self.current = before;
   return text + from.body;
 }

@@ -68,6 +68,7 @@ struct RowShape {
   int64_t rows = 1;                  ///< of a CTA
   int64_t minCtas = 0;               ///< of a multiprocessor
   bool prefetches = false;           ///< before earlier kernels have ended
+  int64_t ahead = 0;                 ///< prefetches the row so much further on
 
   /// A value's chunks are in so many turns of so many threads.
   int64_t turnsOf(int64_t width) const;

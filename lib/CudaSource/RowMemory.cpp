@@ -141,10 +141,18 @@ RowBody::Text RowBody::loadView(const View &view, int64_t width) {
                    view.tile);
   } else if (isAligned) {
     call = formatv("load({0}, {1})", pointer, chunk);
-    if (shape.prefetches && accessOf(op, argument) == kernel::Access::Row &&
-        !strand().loaded.contains(formatv("{0} {1}", call, width)))
-      strand().prefetches[width].push_back(
-          formatv("prefetch({0}, {1});", pointer, chunk));
+    if ((shape.prefetches || shape.ahead) &&
+        accessOf(op, argument) == kernel::Access::Row &&
+        !strand().loaded.contains(formatv("{0} {1}", call, width))) {
+      std::vector<std::string> &list = strand().prefetches[width];
+      if (shape.ahead) {
+        list.push_back(formatv("if (row + {0} < rows)", shape.ahead));
+        list.push_back(formatv("  prefetch({0} + {1}, {2});", pointer,
+                               shape.ahead * widthOf(argument), chunk));
+      } else {
+        list.push_back(formatv("prefetch({0}, {1});", pointer, chunk));
+      }
+    }
   } else {
     call = formatv("loadSome({0}, {1}, {2})", pointer, chunk, width);
   }

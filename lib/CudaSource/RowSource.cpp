@@ -26,11 +26,14 @@ using llvm::formatv;
 /// Threads of a CTA that has a part of a row, at most; and of several rows.
 static constexpr int64_t kSpreadThreads = 128, kManySpreadThreads = 256;
 /// Rows of at least so many threads have a variant with fewer of them, which
-/// serves steps of more than kFewThreads, or twice as many where no barrier
-/// holds them: about as many as are at once in a large device. Tried on an H200
-/// (widths of 4096 to 18432, 1 to 4096 rows).
+/// serves steps of more than kFewThreads (about as many as are at once in a
+/// large device), or twice as many where they wait for memory rather than for
+/// barriers. Tried on an H200 (widths of 4096 to 18432, 1 to 4096 rows).
 static constexpr int64_t kManyUnits = 512, kManyTurns = 4, kManyThreads = 256;
 static constexpr int64_t kFewThreads = 1 << 18;
+/// Kernels that do much with little memory bring the row to L2 that a CTA will
+/// have about when they end; others have memory busy all the time.
+static constexpr int64_t kAheadRows = 640;
 /// So many threads of whole rows share a multiprocessor's registers at least.
 static constexpr int64_t kResidentThreads = 1024;
 /// Of a CTA on every target.
@@ -128,9 +131,19 @@ enum class Rows {
 };
 } // namespace
 
-static RowShape chooseShape(const RowFacts &facts, Rows rows, bool isRope) {
+static int64_t countRowOperands(kernel::RowwiseOp op) {
+  return llvm::count_if(op.getAccess().getAsRange<kernel::AccessAttr>(),
+                        [](kernel::AccessAttr access) {
+                          return access.getValue() == kernel::Access::Row;
+                        });
+}
+
+static RowShape chooseShape(kernel::RowwiseOp op, const RowFacts &facts,
+                            Rows rows, const Target &target) {
+  bool isRope = !op.getBody().front().getOps<kernel::RopeOp>().empty();
   RowShape shape;
-  shape.prefetches = rows == Rows::Few;
+  // Before sm_90 kernels start when those in front have ended.
+  shape.prefetches = rows == Rows::Few && target.capability >= 90;
   int64_t spreadThreads = kSpreadThreads;
   if (rows == Rows::Many) {
     shape.turns = kManyTurns;
@@ -140,6 +153,8 @@ static RowShape chooseShape(const RowFacts &facts, Rows rows, bool isRope) {
                             2 * kWarp, kManyThreads);
     if (!isRope)
       spreadThreads = kManySpreadThreads;
+    if (isRope || (facts.isWhole && countRowOperands(op) == 1))
+      shape.ahead = kAheadRows;
   }
   shape.kept = facts.read;
   shape.isSpread = !facts.isWhole;
@@ -393,14 +408,14 @@ FailureOr<KernelLaunch> octet::cuda::printRowwiseLaunch(kernel::RowwiseOp op,
 
   // Few rows want many threads; of many rows several are at once in a
   // multiprocessor, each with loads in flight.
-  bool isRope = !op.getBody().front().getOps<kernel::RopeOp>().empty();
-  RowShape shape = chooseShape(trial.getFacts(), Rows::Any, isRope);
+  RowShape shape = chooseShape(op, trial.getFacts(), Rows::Any, target);
   std::vector<std::pair<int64_t, RowShape>> shapes;
   int64_t threads = shape.isSpread ? shape.countUnits() : shape.threads;
   if (threads >= kManyUnits) {
-    shape = chooseShape(trial.getFacts(), Rows::Few, isRope);
-    shapes.push_back({(shape.isSpread ? 2 : 1) * kFewThreads / threads, shape});
-    shape = chooseShape(trial.getFacts(), Rows::Many, isRope);
+    shape = chooseShape(op, trial.getFacts(), Rows::Few, target);
+    bool waits = shape.isSpread || countRowOperands(op) > 1;
+    shapes.push_back({(waits ? 2 : 1) * kFewThreads / threads, shape});
+    shape = chooseShape(op, trial.getFacts(), Rows::Many, target);
   }
   shapes.push_back({-1, shape});
   for (auto &[maxRows, each] : shapes) {

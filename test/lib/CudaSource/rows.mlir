@@ -1,9 +1,10 @@
 // RUN: octet-opt %s -octet-print-row-source=target=sm_90a -o %t | FileCheck %s
 // RUN: octet-opt %s -octet-print-row-source=target=sm_80 -o %t | FileCheck %s --check-prefix=OLD
 
-// Before sm_90 no kernel starts ahead of its turn.
+// Before sm_90 no kernel starts ahead of its turn, or reads ahead of it.
 // OLD: // launch: {{.*}}
 // OLD-NOT: overlaps
+// OLD-NOT: prefetch(a0, thread);
 
 module {
   q.slot @w[1] : tensor<256xbf16>
@@ -102,8 +103,8 @@ module {
 
     // A scale of the whole row: warps meet in shared memory. Few rows have a
     // thread a chunk, and bring themselves to L2 before the kernels before this
-    // one have ended; many rows have fewer threads, in turns; the order in which the
-    // row is reduced is the same (B5).
+    // one have ended; many rows have fewer threads, in turns, and bring a row that
+    // a later CTA has; the order in which the row is reduced is the same (B5).
     // CHECK-LABEL: // launch: up to 512 rows
     //       CHECK: // per_token
     //       CHECK: // 512 threads a row, 1 rows a CTA of 512.
@@ -119,8 +120,12 @@ module {
     //       CHECK: // per_token
     //       CHECK: __launch_bounds__(128, 8)
     //   CHECK-NOT: prefetch
+    //       CHECK: waitForPriorGrids();
     //       CHECK: for (int i = 0; i < 4; ++i) {
     //  CHECK-NEXT:   const int chunk = thread + i * 128;
+    //  CHECK-NEXT:   x0[i] = load(a0, chunk);
+    //       CHECK:   if (row + 640 < rows)
+    //  CHECK-NEXT:     prefetch(a0 + 2621440, chunk);
     //       CHECK: startRow<Amax, 128>(pm0, thread, partials[0]);
     //       CHECK: const float m0 = finishRow<Amax, 16>(partials[0]);
     kernel.rowwise "per_token" tokens of %b ins(%z : !kernel.buffer<tensor<?x4096xbf16>>) access [row]
