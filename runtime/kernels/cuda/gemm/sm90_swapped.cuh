@@ -14,9 +14,8 @@
 //   operand   shape              type                contiguous  aligned to
 //   x         [M, K]             E4M3, BF16, F16     K           16, by tensor map, box kTileM /
 //                                                                kShare x 128 bytes, swizzled
-//   w         [N, K]             as x                K           16, box kTileN x 128 bytes,
-//   swizzled xScale    [K/b][M] blocks    F32, by tensor map  M           16, box 128/b x kTileM
-//   floats
+//   w         [N, K]             as x                K           16, box kTileN x 128 bytes, swiz.
+//   xScale    [K/b][M] blocks    F32, by tensor map  M           16, box 128/b x kTileM floats
 //             [M] or one         F32                             4
 //   wScale    [rows][K/b], [N] or one a shard, F32               4
 //   bias      [N]                BF16, F16, F32                  its element

@@ -7,8 +7,9 @@
 //===----------------------------------------------------------------------===//
 //
 // y[M, N] = x w^T (N6, N6b) by tiles that persistent clusters take in turn. Rows of X are the 64
-// rows of wgmma. One warpgroup copies, kMathWarpgroups multiply: while one promotes its sums
-// or stores its rows, the products of another run.
+// rows of wgmma. One warpgroup copies, kMathWarpgroups multiply, in turn where their sums are
+// promoted: while one does that the products of another run. A tile is stored while the first
+// products of the next one run.
 //
 //   operand   shape              type                contiguous  aligned to
 //   x         [M, K]             E4M3, BF16, F16     K           16, by tensor map, box kTileM /
