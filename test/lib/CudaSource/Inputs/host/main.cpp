@@ -134,6 +134,34 @@ void testQuantize(const Launch &how, int K, int kGroup) {
   expect(codes[kMany * K].bits == 0x55, "end", kMany, 0);
 }
 
+// Exactly, where gates are so large that their exponential is not a number that
+// has a reciprocal, too; scales are powers of two (N4).
+void testSwiglu(const Launch &how) {
+  constexpr int K = 256, kGroup = 128, kGroups = K / kGroup, kPitch = 8;
+  auto x = gaussian<Bf16>(kRows * 2 * K);
+  for (int i = 0; i < 40; ++i)
+    x[7 * i] = fromFloat<Bf16>(i % 2 ? -3.0f * i : 3.0f * i);
+  Buffer<E4m3> codes(kRows * K);
+  Buffer<float> scales(kGroups * kPitch, -1);
+  launch(how, {x.data, codes.data, scales.data}, kRows);
+  for (int row = 0; row < kRows; ++row)
+    for (int group = 0; group < kGroups; ++group) {
+      float y[kGroup], amax = 0;
+      for (int i = 0; i < kGroup; ++i) {
+        size_t at = row * 2 * K + group * kGroup + i;
+        float gate = toFloat(x[at]), up = toFloat(x[at + K]);
+        float product = gate / (1.0f + std::exp(-gate)) * up;
+        y[i] = toFloat(fromFloat<Bf16>(product));
+        amax = std::fmax(amax, std::fabs(y[i]));
+      }
+      float scale = std::exp2(std::ceil(std::log2(amax / 448.0f)));
+      expect(scales[group * kPitch + row] == scale, "power of two", row, group);
+      for (int i = 0; i < kGroup; ++i)
+        expect(codes[row * K + group * kGroup + i].bits == toE4m3(y[i] / scale),
+               "swiglu", row, group * kGroup + i);
+    }
+}
+
 // P6, P7a: pairs (i, i + 32); keys and values in the row's slot.
 void testRope(const Launch &how) {
   constexpr int K = 256, kHeadDim = 64, kHalf = 32, kSlots = 16;
@@ -176,11 +204,12 @@ void testRope(const Launch &how) {
 } // namespace
 
 int main() {
-  static_assert(sizeof(kLaunches) == 6 * sizeof(Launch));
+  static_assert(sizeof(kLaunches) == 7 * sizeof(Launch));
   testNorm(kLaunches[0], kLaunches[1]);
   testGroups(kLaunches[2]);
   testQuantize<float>(kLaunches[3], 45, 20);
   testRope(kLaunches[4]);
   testQuantize<Bf16>(kLaunches[5], 256, 128);
+  testSwiglu(kLaunches[6]);
   std::puts("as expected");
 }

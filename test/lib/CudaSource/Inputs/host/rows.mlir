@@ -21,6 +21,8 @@ module {
     %p = kernel.place 0 : !kernel.buffer<tensor<?x256xbf16>>
     %k = kernel.place 0 scales 64 : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32>>
     %o = kernel.place 64 : !kernel.buffer<tensor<?x128xbf16>>
+    %gu = kernel.place 0 : !kernel.buffer<tensor<?x512xbf16>>
+    %sw = kernel.place 8192 scales 65536 : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>>
 
     // Two variants, for few rows and for many.
     kernel.rowwise "norm" tokens of %b ins(%x, %y, %w : !kernel.buffer<tensor<?x4096xbf16>>, !kernel.buffer<tensor<?x4096xbf16>>, tensor<4096xbf16>) access [row, row, uniform]
@@ -73,6 +75,21 @@ module {
     ^bb0(%a: tensor<256xf32>):
       %0 = q.quantize %a : tensor<256xf32> -> !q.tensor<1x256xf8E4M3FN, block<1x128>, f32>
       kernel.yield %0 : !q.tensor<1x256xf8E4M3FN, block<1x128>, f32>
+    }
+    // Both halves of a row; scales are powers of two (N4).
+    kernel.rowwise "swiglu" tokens of %b ins(%gu : !kernel.buffer<tensor<?x512xbf16>>) access [row] outs(%sw : !kernel.buffer<!q.tensor<?x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>>) {
+    ^bb0(%a: tensor<512xf32>):
+      %0 = kernel.slice %a at 0 : tensor<512xf32> -> tensor<256xf32>
+      %1 = kernel.slice %a at 256 : tensor<512xf32> -> tensor<256xf32>
+      %2 = arith.constant dense<1.0> : tensor<256xf32>
+      %3 = arith.negf %0 : tensor<256xf32>
+      %4 = math.exp %3 : tensor<256xf32>
+      %5 = arith.addf %2, %4 : tensor<256xf32>
+      %6 = arith.divf %0, %5 : tensor<256xf32>
+      %7 = arith.mulf %6, %1 : tensor<256xf32>
+      %8 = kernel.round %7 to bf16 : tensor<256xf32>
+      %9 = q.quantize %8 ue8m0 : tensor<256xf32> -> !q.tensor<1x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>
+      kernel.yield %9 : !q.tensor<1x256xf8E4M3FN, block<1x128>, f32, layout = column_major_scales>
     }
     return
   }
