@@ -257,13 +257,18 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
     t.splits = splits;
     t.buffers = buffers;
     int64_t part = divideUp(steps, splits);
+    int stages = 0; // of two CTAs: three of as many would be the same kernel
     for (int perSm : {2, 3, 1}) {
       t.perSm = perSm;
       bool fits =
           perSm == 1 || needed <= 65536 / ((n * 2 + 128) * perSm) / 8 * 8;
-      if (fits &&
-          fitStages(p, t, (kShared + kReserved) / perSm - kReserved, part))
-        add(t);
+      if (!fits ||
+          !fitStages(p, t, (kShared + kReserved) / perSm - kReserved, part) ||
+          (perSm == 3 && t.stages == stages))
+        continue;
+      if (perSm == 2)
+        stages = t.stages;
+      add(t);
     }
   };
   for (int m : {8, 16, 32, 64})
@@ -304,15 +309,15 @@ static std::vector<Sm90Tiles> listTiles(const GemmProblem &p, bool splitsK) {
   return list;
 }
 
-/// Swapped tiles would read W again for each 64 rows (slower at 128 rows for
-/// every shape of the table), and from 33 rows on are for long K and few
-/// columns (14.4 us against 11.1 for 64 rows of N 24576, K 1536); others are
-/// for half their rows at least; where there is one tile of rows, none shares
-/// W.
+/// Swapped tiles are for rows that one of them has, as W would be read again
+/// for each (slower at 128 rows for every shape of the table), and from 33 rows
+/// on for long K and few columns (14.4 us against 11.1 for 64 rows of N 24576,
+/// K 1536); others are for half their rows at least; where there is one tile of
+/// rows, none shares W.
 static bool suits(const Sm90Tiles &tiles, int64_t m) {
   if (tiles.isSwapped)
-    return m <= 32 || (m <= 64 && (tiles.splits > 1 ||
-                                   (tiles.n == 64 && tiles.perSm == 1)));
+    return m <= tiles.m &&
+           (m <= 32 || tiles.splits > 1 || (tiles.n == 64 && tiles.perSm == 1));
   return m > (tiles.m > 64 ? 64 : 32) && (m > tiles.m || tiles.clusterM == 1);
 }
 

@@ -52,7 +52,7 @@ module attributes {
 
 // A row's result may not depend on how many there are (B5): tiles by M, sums in
 // one order.
-// REMARK-DAG: remark: [Missed] variant {{.*}}"block: K is not split 4 ways for few rows: the order of a row's sum would depend on how many there are, which --batch-invariant forbids [B5]"
+// REMARK-DAG: remark: [Missed] variant {{.*}}"block: K is not split 2 ways for few rows: the order of a row's sum would depend on how many there are, which --batch-invariant forbids [B5]"
 // CHECK-LABEL: module attributes {{.*}}target = "sm_90a"
 //   CHECK-NOT:   _split
 //       CHECK:   kernel.gemm "sm90.fp8_block_gemm" {{.*}}variants = [{{.*}}"m128n128k128{{[^"]*}}"]
