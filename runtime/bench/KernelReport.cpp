@@ -8,6 +8,7 @@
 
 #include "runtime/bench/KernelReport.h"
 #include <algorithm>
+#include <tuple>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -25,11 +26,12 @@ octet::rt::chooseFinalists(std::span<const KernelResult> candidates,
   for (size_t i = 0; i < candidates.size(); ++i)
     if (candidates[i].passed && candidates[i].us.median > 0)
       order.push_back(i);
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const KernelResult &left = candidates[a], &right = candidates[b];
-    return left.chosen != right.chosen ? left.chosen
-                                       : left.us.median < right.us.median;
-  });
+  auto rank = [&](size_t i) {
+    const KernelResult &result = candidates[i];
+    return std::tuple(!result.chosen, result.us.median, i);
+  };
+  std::sort(order.begin(), order.end(),
+            [&](size_t a, size_t b) { return rank(a) < rank(b); });
   order.resize(std::min(order.size(), most));
   std::sort(order.begin(), order.end());
   return order;
