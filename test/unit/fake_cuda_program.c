@@ -15,7 +15,7 @@
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
-#include "runtime/abi.h"
+#include "test/unit/fake_model.h"
 
 #ifndef FAKE_TARGET
 #define FAKE_TARGET "sm_90a"
@@ -24,62 +24,17 @@
 #define FAKE_ENTRY "fake_add"
 #endif
 
-enum {
-  V = 61,
-  H = 48,
-  LAYERS = 2,
-  Q_HEADS = 4,
-  KV_HEADS = 2,
-  HEAD_DIM = 16,
-  Q = Q_HEADS * HEAD_DIM,
-  KV = KV_HEADS * HEAD_DIM,
-  QKV = Q + 2 * KV,
-  MAX_STEP = 32,
-};
-
-enum { T_EMBED, T_QUANTIZED, T_SCALE, T_LAYER0 };
-enum { T_K, T_O, T_Q, T_V, T_PER_LAYER };
 enum { W_EMBED, W_QUANTIZED, W_LAYER0, NUM_WEIGHTS = W_LAYER0 + 2 * LAYERS };
-
-#define LAYER_TENSORS(L)                                                       \
-  "[\"layers." L ".k_proj\", \"F32\", [32, 48]], "                             \
-  "[\"layers." L ".o_proj\", \"F32\", [48, 64]], "                             \
-  "[\"layers." L ".q_proj\", \"F32\", [64, 48]], "                             \
-  "[\"layers." L ".v_proj\", \"F32\", [32, 48]]"
 
 static const char info[] =
     "{\"octet\": \"test\", \"target\": \"" FAKE_TARGET
     "\", \"numerics\": \"" FAKE_TARGET "\", "
     "\"dtype\": \"f32\", \"architecture\": \"FakeForCausalLM\", "
-    "\"checkpoint\": \"\", \"hash\": \"" FAKE_HASH "\", \"tensors\": ["
-    "[\"embed\", \"F32\", [61, 48]], "
-    "[\"extra\", \"F8_E4M3\", [4, 8]], "
-    "[\"extra_scale\", \"F32\", [1]], " LAYER_TENSORS("0") ", " LAYER_TENSORS(
-        "1") "], \"kind\": \"model\", \"vocab\": 61, \"hidden\": 48, "
-             "\"layers\": 2, \"bos\": 1, \"eos\": [5], "
-             "\"kv\": {\"layers\": 2, \"kv_heads\": 2, \"head_dim\": 16, "
-             "\"type\": \"f32\"}, \"traces\": [\"hidden\"], "
-             "\"limits\": {\"max_context\": 200, \"max_seqs\": 7, "
-             "\"max_step_tokens\": 32}, \"driver\": 12040, "
-             "\"memory\": {\"arena\": 0, \"weights\": 60000, "
-             "\"kv_per_token\": 512}}";
-
-typedef struct {
-  float h[MAX_STEP * H];
-  float qkv[MAX_STEP * QKV];
-  float q[MAX_STEP * Q];
-  float y[MAX_STEP * Q];
-  float o[MAX_STEP * H];
-} arena;
+    "\"checkpoint\": \"\", \"hash\": \"" FAKE_HASH
+    "\", " TENSORS MODEL_KIND LIMITS "\"driver\": 12040, " MEMORY;
 
 /* --- load --- */
 
-#define F32_DESC(name, rows_, cols_)                                           \
-  static const octet_tensor_desc name = {.module = #name,                      \
-                                         .rows = rows_,                        \
-                                         .cols = cols_,                        \
-                                         .type = OCTET_F32,                    \
-                                         .scale_type = OCTET_F32}
 F32_DESC(o_proj, H, Q);
 F32_DESC(embed, V, H);
 F32_DESC(q_proj, Q, H);
@@ -91,13 +46,6 @@ static const octet_tensor_desc extra = {.module = "extra",
                                         .type = OCTET_E4M3,
                                         .scale_mode = OCTET_SCALE_TENSOR,
                                         .scale_type = OCTET_F32};
-
-#define TRY(expr)                                                              \
-  do {                                                                         \
-    int32_t result = (expr);                                                   \
-    if (result)                                                                \
-      return result;                                                           \
-  } while (0)
 
 static int32_t load(octet_ctx *ctx, int64_t rank) {
   const octet_runtime *rt = ctx->runtime;

@@ -20,24 +20,7 @@
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
-#include "runtime/abi.h"
-
-enum {
-  V = 61,
-  H = 48,
-  LAYERS = 2,
-  Q_HEADS = 4,
-  KV_HEADS = 2,
-  HEAD_DIM = 16,
-  Q = Q_HEADS * HEAD_DIM,
-  KV = KV_HEADS * HEAD_DIM,
-  QKV = Q + 2 * KV,
-  MAX_STEP = 32,
-};
-
-/* Rows of the tensor table, in the order of the info below. */
-enum { T_EMBED, T_QUANTIZED, T_SCALE, T_LAYER0 };
-enum { T_K, T_O, T_Q, T_V, T_PER_LAYER };
+#include "test/unit/fake_model.h"
 
 #ifdef FAKE_MODULE
 enum { W_O, NUM_WEIGHTS };
@@ -46,21 +29,12 @@ enum { W_O, NUM_WEIGHTS };
 enum { W_EMBED, W_QUANTIZED, W_LAYER0, NUM_WEIGHTS = W_LAYER0 + 2 * LAYERS };
 #endif
 
-#define LAYER_TENSORS(L)                                                       \
-  "[\"layers." L ".k_proj\", \"F32\", [32, 48]], "                             \
-  "[\"layers." L ".o_proj\", \"F32\", [48, 64]], "                             \
-  "[\"layers." L ".q_proj\", \"F32\", [64, 48]], "                             \
-  "[\"layers." L ".v_proj\", \"F32\", [32, 48]]"
-
 #ifdef FAKE_MODULE
 #define KIND                                                                   \
   "\"kind\": \"module\", \"module\": {\"path\": \"layers.0.o_proj\", "         \
   "\"in\": 64, \"out\": 48}, "
 #else
-#define KIND                                                                   \
-  "\"kind\": \"model\", \"vocab\": 61, \"hidden\": 48, \"layers\": 2, "        \
-  "\"bos\": 1, \"eos\": [5], \"kv\": {\"layers\": 2, \"kv_heads\": 2, "        \
-  "\"head_dim\": 16, \"type\": \"f32\"}, \"traces\": [\"hidden\"], "
+#define KIND MODEL_KIND
 #endif
 
 #ifndef FAKE_CHECKPOINT
@@ -71,34 +45,10 @@ static const char info[] =
     "{\"octet\": \"test\", \"target\": \"cpu\", \"numerics\": \"cpu\", "
     "\"dtype\": \"f32\", \"architecture\": \"FakeForCausalLM\", "
     "\"checkpoint\": \"" FAKE_CHECKPOINT "\", \"hash\": \"" FAKE_HASH
-    "\", \"tensors\": ["
-    "[\"embed\", \"F32\", [61, 48]], "
-    "[\"extra\", \"F8_E4M3\", [4, 8]], "
-    "[\"extra_scale\", \"F32\", [1]], " LAYER_TENSORS("0") ", " LAYER_TENSORS(
-        "1") "], " KIND "\"limits\": {\"max_context\": 200, \"max_seqs\": 7, "
-             "\"max_step_tokens\": 32}, "
-             "\"decisions\": [{\"module\": \"layers.{l}.o_proj\", \"method\": "
-             "\"none\", "
-             "\"weight\": \"f32\", \"activation\": \"f32\", \"kernel\": "
-             "\"cpu.gemm\"}], "
-             "\"memory\": {\"arena\": 0, \"weights\": 60000, \"kv_per_token\": "
-             "512}}";
+    "\", " TENSORS KIND LIMITS "\"decisions\": [{\"module\": "
+    "\"layers.{l}.o_proj\", \"method\": \"none\", \"weight\": \"f32\", "
+    "\"activation\": \"f32\", \"kernel\": \"cpu.gemm\"}], " MEMORY;
 
-/* The arena, one array after the other. */
-typedef struct {
-  float h[MAX_STEP * H];
-  float qkv[MAX_STEP * QKV];
-  float q[MAX_STEP * Q];
-  float y[MAX_STEP * Q];
-  float o[MAX_STEP * H];
-} arena;
-
-#define F32_DESC(name, rows_, cols_)                                           \
-  static const octet_tensor_desc name = {.module = #name,                      \
-                                         .rows = rows_,                        \
-                                         .cols = cols_,                        \
-                                         .type = OCTET_F32,                    \
-                                         .scale_type = OCTET_F32}
 F32_DESC(o_proj, H, Q);
 #ifndef FAKE_MODULE
 F32_DESC(embed, V, H);
@@ -111,13 +61,6 @@ static const octet_tensor_desc extra = {.module = "extra",
                                         .scale_mode = OCTET_SCALE_TENSOR,
                                         .scale_type = OCTET_F32};
 #endif
-
-#define TRY(expr)                                                              \
-  do {                                                                         \
-    int32_t result = (expr);                                                   \
-    if (result)                                                                \
-      return result;                                                           \
-  } while (0)
 
 static int32_t load(octet_ctx *ctx, int64_t rank) {
   const octet_runtime *rt = ctx->runtime;
