@@ -143,7 +143,7 @@ struct Model {
   /// multiprocessor's next CTA where one is there at a time.
   static constexpr double kLaunch = 1.52, kCluster = 0.3, kWave = 0.7;
   static constexpr double kMemory = 4.14e6, kL2 = 1.038e7; ///< bytes a us
-  static constexpr double kL2OfSm = 8.35e4, kMemoryOfSm = 6.17e4;
+  static constexpr double kL2OfSm = 9e4, kMemoryOfSm = 6.17e4;
   /// Between asking for bytes of memory and their use.
   static constexpr double kFlight = 2.41;
   static constexpr double kClock = 1700; ///< cycles a us
@@ -171,6 +171,8 @@ struct Model {
     double parts = double(divideUp(steps, t.splits));
     double load =
         128.0 * (double(t.m) / double(shareX) + double(t.n) / double(shareW));
+    // What a multiprocessor takes in is whole, whoever asked for it.
+    double taken = 128.0 * double(t.m + t.n);
 
     // A step of K: of one warpgroup, of all, of memory.
     bool promotes = bytes == 1, overlaps = t.buffers == 2 || !promotes;
@@ -184,8 +186,9 @@ struct Model {
     double share = inTurn ? kShareInTurn : kShareOfPeak;
     if (inTurn)
       product += kGranule * double(t.n / std::gcd(t.n, 128));
-    double step = std::max(
-        double(warpgroups * passes) * product / share / kClock, load / kL2OfSm);
+    double step =
+        std::max(double(warpgroups * passes) * product / share / kClock,
+                 taken / kL2OfSm);
 
     double waves =
         double(clusters) / double(countClusters(size, p.multiprocessors));
@@ -373,7 +376,7 @@ std::vector<Sm90Variant> octet::cuda::chooseSm90Tiles(const GemmProblem &p,
     add(variant.maxM, isLegal ? variant.tiles : *best(m, nullptr));
   }
   const Sm90Tiles *before = nullptr;
-  for (int64_t maxM : {8, 16, 32, 64, 128, 256, 512, 2048, -1})
+  for (int64_t maxM : {8, 16, 32, 64, 128, 256, 384, 512, 768, 1024, 2048, -1})
     if (measured.empty() || (measured.back().maxM >= 0 &&
                              (maxM < 0 || maxM > measured.back().maxM))) {
       before = best(maxM < 0 ? kMany : maxM, before);
