@@ -83,19 +83,22 @@ TEST_F(CudaTest, RewritesWeights) {
 
   constexpr int64_t kRows = 20, kK = 40, kSplit = 13;
   constexpr octet_grid kOne = {1, 1, 0, 0}, kEach = {1, 0, 1, 0};
-  const octet_param params[] = {{.arg = OCTET_REWRITE_FROM},
-                                {.arg = OCTET_REWRITE_TO},
-                                {.arg = OCTET_REWRITE_TO_SCALE},
-                                {.kind = OCTET_PARAM_ROWS}};
+  octet_param params[4]{};
+  params[0].arg = OCTET_REWRITE_FROM;
+  params[1].arg = OCTET_REWRITE_TO;
+  params[2].arg = OCTET_REWRITE_TO_SCALE;
+  params[3].kind = OCTET_PARAM_ROWS;
   const octet_param few[] = {params[0], params[2], params[3]};
   auto kernel = [&](const char *entry, std::span<const octet_param> list) {
-    return octet_kernel{.entry = entry,
-                        .label = entry,
-                        .threads = 32,
-                        .cluster = 1,
-                        .grid = {kEach, kOne, kOne},
-                        .num_params = int64_t(list.size()),
-                        .params = list.data()};
+    octet_kernel made{};
+    made.entry = made.label = entry;
+    made.threads = 32;
+    made.cluster = 1;
+    made.grid[0] = kEach;
+    made.grid[1] = made.grid[2] = kOne;
+    made.num_params = int64_t(list.size());
+    made.params = list.data();
+    return made;
   };
   const octet_kernel rows[] = {kernel("fake_rewrite_rows_40", params)};
   const octet_kernel all[] = {kernel("fake_largest_40", few),
