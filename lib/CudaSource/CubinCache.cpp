@@ -20,7 +20,7 @@ using namespace octet;
 using namespace octet::cuda;
 namespace fs = std::filesystem;
 
-static constexpr std::string_view kMagic = "octet kernel 1\n";
+static constexpr std::string_view kMagic = "octet kernel 2\n";
 static constexpr std::string_view kEnding = ".kernel";
 static constexpr size_t kDigest = 32, kFields = 5;
 /// A kernel is a few hundred KB; what is larger is none of ours.
@@ -65,31 +65,35 @@ std::string CubinCache::pathOf(const std::string &key) const {
 // One file
 //===----------------------------------------------------------------------===//
 
-static std::string digestOf(std::string_view body) {
+/// Of a file's body and the key in its name: a file under another's name is
+/// damaged.
+static std::string digestOf(std::string_view key, std::string_view body) {
   Sha256 hash;
+  hash.updateField(key);
   hash.update(body);
   auto digest = hash.finish();
   return std::string(digest.begin(), digest.end());
 }
 
-static std::string encode(const std::array<std::string_view, kFields> &fields) {
+static std::string encode(std::string_view key,
+                          const std::array<std::string_view, kFields> &fields) {
   std::string body;
   for (std::string_view field : fields)
     for (int i = 0; i < 8; ++i)
       body += char(uint64_t(field.size()) >> (8 * i));
   for (std::string_view field : fields)
     body += field;
-  return std::string(kMagic) + digestOf(body) + body;
+  return std::string(kMagic) + digestOf(key, body) + body;
 }
 
 /// Nothing if the text is not what encode() wrote.
 static std::optional<std::array<std::string_view, kFields>>
-decode(std::string_view text) {
+decode(std::string_view key, std::string_view text) {
   const size_t head = kMagic.size() + kDigest;
   if (text.size() < head + 8 * kFields || !text.starts_with(kMagic))
     return std::nullopt;
   std::string_view body = text.substr(head);
-  if (digestOf(body) != text.substr(kMagic.size(), kDigest))
+  if (digestOf(key, body) != text.substr(kMagic.size(), kDigest))
     return std::nullopt;
   std::array<std::string_view, kFields> fields;
   size_t at = 8 * kFields;
@@ -135,7 +139,7 @@ std::optional<CompiledKernel> CubinCache::find(const std::string &key) const {
   std::optional<std::string> text = readAll(pathOf(key));
   if (!text)
     return std::nullopt;
-  auto fields = decode(*text);
+  auto fields = decode(key, *text);
   if (!fields)
     return std::nullopt;
   return CompiledKernel{std::string((*fields)[3]), std::string((*fields)[4])};
@@ -146,8 +150,9 @@ Status CubinCache::add(const std::string &key, std::string_view entry,
                        const CompiledKernel &kernel) const {
   if (folder.empty())
     return Status::success();
-  return writeAll(folder, pathOf(key),
-                  encode({entry, target, version, kernel.cubin, kernel.ptx}));
+  return writeAll(
+      folder, pathOf(key),
+      encode(key, {entry, target, version, kernel.cubin, kernel.ptx}));
 }
 
 //===----------------------------------------------------------------------===//
@@ -186,7 +191,7 @@ Result<std::vector<CacheEntry>> CubinCache::list() const {
     CacheEntry entry;
     entry.key = key;
     entry.bytes = int64_t(text->size());
-    if (auto fields = decode(*text)) {
+    if (auto fields = decode(key, *text)) {
       entry.entry = (*fields)[0];
       entry.target = (*fields)[1];
       entry.nvrtc = (*fields)[2];
@@ -220,7 +225,7 @@ Result<CubinCache::Copied> CubinCache::copyTo(const CubinCache &to) const {
   Copied result;
   for (const std::string &key : keys) {
     std::optional<std::string> text = readAll(pathOf(key));
-    if (!text || !decode(*text)) {
+    if (!text || !decode(key, *text)) {
       result.damaged.push_back(pathOf(key));
     } else if (to.find(key)) {
       ++result.present;

@@ -19,18 +19,21 @@ std::string octet::rt::cu::versionText(int version) {
          std::to_string(version % 1000 / 10);
 }
 
-Status Driver::failure(CUresult result, const char *call, const char *file,
-                       int line, std::string_view subject) const {
+/// "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)"
+static std::string nameOf(const DriverApi &api, CUresult result) {
   const char *name = nullptr, *text = nullptr;
   if (api.cuGetErrorName)
     (void)api.cuGetErrorName(result, &name);
   if (api.cuGetErrorString)
     (void)api.cuGetErrorString(result, &text);
+  std::string message = name ? name : "error " + std::to_string(result);
+  return text ? message + " (" + text + ")" : message;
+}
+
+Status Driver::failure(CUresult result, const char *call, const char *file,
+                       int line, std::string_view subject) const {
   const char *base = std::strrchr(file, '/');
-  std::string message = std::string(call) + ": ";
-  message += name ? name : "error " + std::to_string(result);
-  if (text)
-    message += std::string(" (") + text + ")";
+  std::string message = std::string(call) + ": " + nameOf(api, result);
   message += std::string(", at ") + (base ? base + 1 : file) + ":" +
              std::to_string(line);
   return machineError(std::string(subject), std::move(message));
@@ -82,9 +85,13 @@ Result<std::unique_ptr<Driver>> Driver::open(const std::string &library,
   };
   if (CUresult result = api.cuInit(0); result == kNoDevice)
     return noDevice();
+  else if (result == kStubLibrary)
+    return fail("libcuda is the one that programs are linked with, not a "
+                "driver's; " +
+                needed);
   else if (result != kSuccess)
-    return driver->check(result, "cuInit", __FILE__, __LINE__, subject)
-        .note(compiled + "; " + needed);
+    return fail("the driver does not start: cuInit says " +
+                nameOf(api, result));
   int count = 0;
   OCTET_TRY(OCTET_CUDA(*driver, subject, cuDeviceGetCount, &count));
   if (count == 0)

@@ -35,6 +35,7 @@ using CUgraphExec = struct CUgraphExec_st *;
 inline constexpr CUresult kSuccess = 0;
 inline constexpr CUresult kInvalidValue = 1;
 inline constexpr CUresult kOutOfMemory = 2;
+inline constexpr CUresult kStubLibrary = 34;
 inline constexpr CUresult kNoDevice = 100;
 inline constexpr CUresult kInvalidImage = 200;
 inline constexpr CUresult kNoBinaryForGpu = 209;

@@ -353,7 +353,7 @@ def targets_by_number():
     model = llama({"quant_method": "w8a8_fp8"}, channel)
     return model, [reject("C9", "sm_86", "8.9", target="sm_86"),
                    reject("C9", "sm_70", "8.9", target="sm_70"),
-                   accept({O: CHANNEL}, target="sm_89"), accept({O: CHANNEL}, target="sm_103")]
+                   accept({O: CHANNEL}, target="sm_89"), accept({O: CHANNEL}, target="sm_100f")]
 
 
 @case("C9")

@@ -113,6 +113,14 @@ TEST_F(CubinCacheTest, DamagedIsAMiss) {
     write(good.substr(0, size));
     EXPECT_FALSE(cache.find(key)) << size << " bytes";
   }
+  // Whole, but under another's name: its code is not that of the source.
+  const std::string other = makeKey("other", "sm_90a", "13.0");
+  write(good);
+  fs::copy_file(fileOf(key), fileOf(other));
+  EXPECT_TRUE(cache.find(key));
+  EXPECT_FALSE(cache.find(other));
+  fs::remove(fileOf(other));
+  write(good.substr(0, good.size() - 1));
   auto entries = cache.list();
   ASSERT_TRUE(entries.ok());
   EXPECT_TRUE((*entries)[0].damaged);

@@ -426,6 +426,18 @@ TEST_F(CudaTest, NoDevice) {
             "process may use; CUDA_VISIBLE_DEVICES may hide them");
 }
 
+// One line, without what only we know.
+TEST_F(CudaTest, DriverThatDoesNotStart) {
+  fake->initResult = 999;
+  EXPECT_EQ(loadError(), "compiled for sm_90a, but the driver does not start: "
+                         "cuInit says CUDA_ERROR_FAKE (a fake error)");
+  fake->initResult = 34;
+  EXPECT_EQ(loadError(),
+            "compiled for sm_90a, but libcuda is the one that programs are "
+            "linked with, not a driver's; a driver of CUDA 12.4 or newer is "
+            "needed");
+}
+
 TEST_F(CudaTest, OldDriver) {
   fake->version = 12020;
   EXPECT_EQ(loadError(),

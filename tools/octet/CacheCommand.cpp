@@ -134,6 +134,8 @@ static Status warm(const CacheOptions &given) {
     return Status::success();
   }));
   OCTET_TRY_ASSIGN(std::vector<CacheEntry> entries, cache.list());
+  if (entries.empty())
+    return machineError(escapePath(cache.path()), "no kernel could be kept");
   // Another process may have cleared it meanwhile.
   const int64_t added =
       std::max<int64_t>(0, int64_t(entries.size()) - int64_t(before.size()));
