@@ -8,9 +8,9 @@
 
 #include "runtime/bench/KernelReport.h"
 #include <algorithm>
-#include <tuple>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 using namespace octet::rt;
 

@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lib/CudaSource/LaunchAttr.h"
 #include "lib/CudaSource/InstanceFields.h"
 #include "lib/CudaSource/JsonFields.h"
+#include "lib/CudaSource/LaunchAttr.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "gtest/gtest.h"
