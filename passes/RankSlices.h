@@ -1,5 +1,4 @@
-//===- RankSlices.h - Which part is a rank's ---------------------*- C++
-//-*-===//
+//===- RankSlices.h - Which part is a rank's --------------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Architecture.h - What an architecture family tells the importer *- C++
-//-*-===//
+//===- Architecture.h - What a family tells the importer --------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

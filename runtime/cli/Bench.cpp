@@ -26,8 +26,6 @@ using namespace octet;
 using namespace octet::rt;
 using nlohmann::json;
 
-using Clock = BenchClock;
-
 /// Passes of the probe before and after, and between repetitions.
 static constexpr int kProbePasses = 5;
 static constexpr int kProbePassesBetween = 2;
@@ -165,7 +163,6 @@ Status rt::benchVerb(const CommonOptions &common, const BenchOptions &options) {
 //===----------------------------------------------------------------------===//
 
 std::string BenchReport::text() const {
-  auto word = [&](const char *key) { return programWord(program, key); };
   std::string out;
   auto line = [&](const char *key, const std::string &value) {
     out += fmt::format("{:<13}{}\n", key, value);
@@ -173,16 +170,8 @@ std::string BenchReport::text() const {
   line("machine",
        fmt::format("{}, {} thread{}, SIMD level {}, {}", escapeName(processor),
                    threads, threads == 1 ? "" : "s", simd, date));
-  line("model",
-       fmt::format("{} {}, {} layers, hidden {}, vocabulary {}; "
-                   "weights {}",
-                   word("architecture"), word("dtype"), word("layers"),
-                   word("hidden"), word("vocab"), escapePath(weights)));
-  line("run",
-       fmt::format("batch {}, prompt {}, generation {}, depth {}; {} "
-                   "repetition{}",
-                   shape.batch, shape.promptLength, shape.genLength,
-                   shape.depth, shape.repeat, shape.repeat == 1 ? "" : "s"));
+  line("model", modelText(program, weights));
+  line("run", runText(shape));
   line("memory",
        fmt::format("reads {}/s before, {}/s after, {}/s at best ({} "
                    "buffer)",

@@ -77,7 +77,7 @@ static Status measureDecode(BenchRun &run, Model &model,
                               shape.repeat));
     OCTET_TRY(run.startDecode());
     for (int64_t token = 0; token < shape.genLength; ++token) {
-      const auto start = BenchClock::now();
+      const auto start = Clock::now();
       OCTET_TRY(run.decode());
       if (i >= 0)
         seconds.push_back(secondsSince(start));
@@ -136,34 +136,25 @@ static std::string operatorTable(const char *title, const BenchPhase &phase,
 }
 
 std::string DeviceReport::text() const {
-  auto word = [&](const char *key) { return programWord(program, key); };
   std::string out;
   auto line = [&](const char *key, const std::string &value) {
     out += fmt::format("{:<13}{}\n", key, value);
   };
   line("device",
-       fmt::format("{}, capability {}.{}, {} multiprocessors, {}; driver of "
-                   "CUDA {}, {}",
-                   escapeName(device.name), device.capability / 10,
-                   device.capability % 10, device.multiprocessors,
-                   bytesText(double(device.memoryBytes)),
-                   cu::versionText(device.driverVersion), todayText()));
-  line("model",
-       fmt::format("{} {}, {} layers, hidden {}, vocabulary {}; "
-                   "weights {}",
-                   word("architecture"), word("dtype"), word("layers"),
-                   word("hidden"), word("vocab"), escapePath(weights)));
+       fmt::format(
+           "{}, capability {}, {} multiprocessors, {}; driver of "
+           "CUDA {}, {}",
+           escapeName(device.name), cu::capabilityText(device.capability),
+           device.multiprocessors, bytesText(double(device.memoryBytes)),
+           cu::versionText(device.driverVersion), todayText()));
+  line("model", modelText(program, weights));
   line("load",
        fmt::format("{} to the device in {}: {}/s; {} of it reading and "
                    "copying, {} waiting for the link",
                    bytesText(double(upload.bytes)), secondsText(upload.seconds),
                    bytesText(upload.bytesPerSecond()),
                    secondsText(upload.filling), secondsText(upload.waiting)));
-  line("run",
-       fmt::format("batch {}, prompt {}, generation {}, depth {}; {} "
-                   "repetition{}",
-                   shape.batch, shape.promptLength, shape.genLength,
-                   shape.depth, shape.repeat, shape.repeat == 1 ? "" : "s"));
+  line("run", runText(shape));
   line("memory", fmt::format("copies {}/s, read and written (two buffers of "
                              "{})",
                              bytesText(copy), bytesText(double(probeBytes))));

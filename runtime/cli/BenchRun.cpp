@@ -25,7 +25,7 @@ using namespace octet::rt;
 using nlohmann::json;
 
 /// As near to the start of the process as its own code comes.
-static const BenchClock::time_point kProcessStart = BenchClock::now();
+static const Clock::time_point kProcessStart = Clock::now();
 
 static constexpr int64_t kDefaultPrompt = 512;
 static constexpr int64_t kDefaultGenerate = 64;
@@ -108,7 +108,7 @@ Status rt::measurePrefill(BenchRun &run, Model &model, const BenchShape &shape,
   for (int64_t i = -1; i < shape.repeat; ++i) { // The first is not counted.
     progress.show(fmt::format("prefill {} of {}", std::max<int64_t>(i, 0) + 1,
                               shape.repeat));
-    const auto start = BenchClock::now();
+    const auto start = Clock::now();
     OCTET_TRY(run.prefill());
     if (i >= 0)
       seconds.push_back(secondsSince(start));
@@ -119,7 +119,7 @@ Status rt::measurePrefill(BenchRun &run, Model &model, const BenchShape &shape,
 
   Profile profile;
   model.setProfile(&profile);
-  const auto start = BenchClock::now();
+  const auto start = Clock::now();
   Status status = run.prefill();
   addProfile(phase, profile, 1, secondsSince(start));
   model.setProfile(nullptr);
@@ -169,7 +169,7 @@ static Result<double> startProcess(const Model &model,
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
                                    O_WRONLY, 0);
   pid_t child;
-  const auto start = BenchClock::now();
+  const auto start = Clock::now();
   int error =
       posix_spawn(&child, self, &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
@@ -241,12 +241,27 @@ std::string rt::todayText() {
   return text;
 }
 
-/// "2.07 GB".
 std::string rt::programWord(const nlohmann::json &program, const char *key) {
   auto it = program.find(key);
   return it == program.end() ? std::string("-")
          : it->is_string()   ? escapeName(it->get<std::string>())
                              : escapeName(dumpJson(*it));
+}
+
+std::string rt::modelText(const nlohmann::json &program,
+                          const std::string &weights) {
+  auto word = [&](const char *key) { return programWord(program, key); };
+  return fmt::format("{} {}, {} layers, hidden {}, vocabulary {}; "
+                     "weights {}",
+                     word("architecture"), word("dtype"), word("layers"),
+                     word("hidden"), word("vocab"), escapePath(weights));
+}
+
+std::string rt::runText(const BenchShape &shape) {
+  return fmt::format("batch {}, prompt {}, generation {}, depth {}; {} "
+                     "repetition{}",
+                     shape.batch, shape.promptLength, shape.genLength,
+                     shape.depth, shape.repeat, shape.repeat == 1 ? "" : "s");
 }
 
 std::string rt::bytesText(double bytes) {

@@ -9,19 +9,14 @@
 #ifndef OCTET_RUNTIME_CLI_BENCHRUN_H
 #define OCTET_RUNTIME_CLI_BENCHRUN_H
 
+#include "octet/Support/Clock.h"
 #include "runtime/api/Handles.h"
 #include "runtime/cli/Bench.h"
 #include "runtime/cli/Session.h"
 #include "runtime/cli/Verbs.h"
 #include "runtime/core/Sampler.h"
-#include <chrono>
 
 namespace octet::rt {
-
-using BenchClock = std::chrono::steady_clock;
-inline double secondsSince(BenchClock::time_point start) {
-  return std::chrono::duration<double>(BenchClock::now() - start).count();
-}
 
 /// The shape that options and the program's limits allow. A default gives way
 /// to the limit, a number of the user's does not.
@@ -116,6 +111,10 @@ std::string secondsText(double seconds); ///< "3.82 s", "65.6 ms"
 std::string todayText();                 ///< "2026-11-30"
 /// A field of a program's info as text for a person; "-" of none.
 std::string programWord(const nlohmann::json &program, const char *key);
+/// The lines `model` and `run`.
+std::string modelText(const nlohmann::json &program,
+                      const std::string &weights);
+std::string runText(const BenchShape &shape);
 std::string firstTokenText(const FirstToken &first);
 /// Time between the operators of a run: the program's own code, and packing.
 double betweenSeconds(const BenchPhase &phase);

@@ -8,10 +8,10 @@
 
 #include "runtime/core/ProfileProbe.h"
 #include "octet/Support/Checked.h"
+#include "octet/Support/Clock.h"
 #include "runtime/abi.h"
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <immintrin.h>
 #include <string>
@@ -21,11 +21,6 @@
 
 using namespace octet;
 using namespace octet::rt;
-
-static double secondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
-      .count();
-}
 
 /// Keeps a result that nobody reads.
 template <typename T>
@@ -112,7 +107,7 @@ void ReadProbe::read(ThreadPool &pool, int64_t first, int64_t pieces) const {
 double ReadProbe::measure(ThreadPool &pool, int passes) const {
   double best = 0;
   for (int pass = 0; pass < passes; ++pass) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     read(pool, 0, int64_t(size) / kPieceBytes);
     best = std::max(best, double(size) / secondsSince(start));
   }
@@ -121,7 +116,7 @@ double ReadProbe::measure(ThreadPool &pool, int passes) const {
 
 double ReadProbe::measureNext(ThreadPool &pool, int64_t bytes) {
   const int64_t pieces = std::max<int64_t>(bytes / kPieceBytes, 1);
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   read(pool, next, pieces);
   const double seconds = secondsSince(start);
   next = (next + pieces) % (int64_t(size) / kPieceBytes);
@@ -237,7 +232,7 @@ double rt::measureDotPeak(ThreadPool &pool, int level, DotKind kind) {
   const int64_t tasks = 4 * pool.size();
   double best = 0;
   for (int i = 0; i < kRuns; ++i) {
-    const auto start = std::chrono::steady_clock::now();
+    const auto start = Clock::now();
     pool.parallelChunks(tasks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task)
         run(steps);

@@ -1,5 +1,4 @@
-//===- CpuBackend.h - The kernels of a SIMD level -----------------*- C++
-//-*-===//
+//===- CpuBackend.h - The kernels of a SIMD level ---------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

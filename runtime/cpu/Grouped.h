@@ -1,5 +1,4 @@
-//===- Grouped.h - Codes that share words, into tiles ---------------*- C++
-//-*-===//
+//===- Grouped.h - Codes that share words, into tiles -----------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- Level.h - The SIMD level of this machine -------------------*- C++
-//-*-===//
+//===- Level.h - The SIMD level of this machine -----------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

@@ -1,5 +1,4 @@
-//===- LoadOps.h - The arithmetic of loading ----------------------*- C++
-//-*-===//
+//===- LoadOps.h - The arithmetic of loading --------------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

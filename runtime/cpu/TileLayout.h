@@ -1,5 +1,4 @@
-//===- TileLayout.h - Weights in tiles of 64 rows -------------------*- C++
-//-*-===//
+//===- TileLayout.h - Weights in tiles of 64 rows ---------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

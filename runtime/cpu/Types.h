@@ -1,5 +1,4 @@
-//===- Types.h - Sizes of octet_dtype -------------------------------*- C++
-//-*-===//
+//===- Types.h - Sizes of octet_dtype ---------------------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

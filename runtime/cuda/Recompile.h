@@ -1,5 +1,4 @@
-//===- Recompile.h - Kernels compiled where they run ----------- -*- C++
-//-*-===//
+//===- Recompile.h - Kernels compiled where they run ------------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

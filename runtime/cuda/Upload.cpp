@@ -26,11 +26,6 @@ static constexpr int64_t kChunk = int64_t(64) << 20;
 /// A thread's share of a copy or read.
 static constexpr int64_t kGrain = int64_t(256) << 10;
 
-using Clock = std::chrono::steady_clock;
-static double secondsSince(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 Result<UploadPlan>
 octet::rt::cu::planUpload(const octet_tensor_desc &desc, const octet_weight &in,
                           std::span<const int64_t> shardElements) {

@@ -16,9 +16,9 @@
 #ifndef OCTET_RUNTIME_CUDA_UPLOAD_H
 #define OCTET_RUNTIME_CUDA_UPLOAD_H
 
+#include "octet/Support/Clock.h"
 #include "runtime/core/Context.h"
 #include "runtime/cuda/Device.h"
-#include <chrono>
 #include <span>
 #include <vector>
 
@@ -134,7 +134,7 @@ private:
     int64_t used = 0;
   } temporary; ///< the next free place
   UploadTimes total;
-  std::chrono::steady_clock::time_point start;
+  Clock::time_point start;
 };
 
 } // namespace octet::rt::cu

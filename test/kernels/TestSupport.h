@@ -1,5 +1,4 @@
-//===- TestSupport.h - Random operands and their values -----------*- C++
-//-*-===//
+//===- TestSupport.h - Random operands and their values ---------*- C++ -*-===//
 //
 // Part of the Octet project, under the Apache License v2.0 with LLVM
 // Exceptions. See LICENSE for license information.

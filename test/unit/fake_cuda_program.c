@@ -35,17 +35,7 @@ static const char info[] =
 
 /* --- load --- */
 
-F32_DESC(o_proj, H, Q);
-F32_DESC(embed, V, H);
-F32_DESC(q_proj, Q, H);
-F32_DESC(kv_proj, KV, H);
 F32_DESC(qkv_proj, QKV, H);
-static const octet_tensor_desc extra = {.module = "extra",
-                                        .rows = 4,
-                                        .cols = 8,
-                                        .type = OCTET_E4M3,
-                                        .scale_mode = OCTET_SCALE_TENSOR,
-                                        .scale_type = OCTET_F32};
 
 static int32_t load(octet_ctx *ctx, int64_t rank) {
   const octet_runtime *rt = ctx->runtime;

@@ -69,6 +69,17 @@ typedef struct {
                                          .cols = cols_,                        \
                                          .type = OCTET_F32,                    \
                                          .scale_type = OCTET_F32}
+F32_DESC(o_proj, H, Q);
+F32_DESC(embed, V, H);
+F32_DESC(q_proj, Q, H);
+F32_DESC(kv_proj, KV, H);
+static const octet_tensor_desc extra = {.module = "extra",
+                                        .rows = 4,
+                                        .cols = 8,
+                                        .type = OCTET_E4M3,
+                                        .scale_mode = OCTET_SCALE_TENSOR,
+                                        .scale_type = OCTET_F32};
+
 #define TRY(expr)                                                              \
   do {                                                                         \
     int32_t result = (expr);                                                   \

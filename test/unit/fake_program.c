@@ -49,19 +49,6 @@ static const char info[] =
     "\"layers.{l}.o_proj\", \"method\": \"none\", \"weight\": \"f32\", "
     "\"activation\": \"f32\", \"kernel\": \"cpu.gemm\"}], " MEMORY;
 
-F32_DESC(o_proj, H, Q);
-#ifndef FAKE_MODULE
-F32_DESC(embed, V, H);
-F32_DESC(q_proj, Q, H);
-F32_DESC(kv_proj, KV, H);
-static const octet_tensor_desc extra = {.module = "extra",
-                                        .rows = 4,
-                                        .cols = 8,
-                                        .type = OCTET_E4M3,
-                                        .scale_mode = OCTET_SCALE_TENSOR,
-                                        .scale_type = OCTET_F32};
-#endif
-
 static int32_t load(octet_ctx *ctx, int64_t rank) {
   const octet_runtime *rt = ctx->runtime;
   octet_weight *w = ctx->weights;
