@@ -24,6 +24,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -109,7 +110,7 @@ private:
   llvm::SmallVector<Slot> slots;
   Steps steps;
   llvm::StringSet<> emitted; ///< symbol, and first layer of the run
-  llvm::DenseMap<int64_t, mlir::Value> constants;
+  std::map<int64_t, mlir::Value> constants; ///< any number is a key
   mlir::Block *entry = nullptr;
 };
 
