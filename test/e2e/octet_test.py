@@ -5,6 +5,8 @@
 
 ctest sets OCTET_BIN_DIR (octet, octet-opt, octet-run), OCTET_TEST_DIR (a folder
 to write in, emptied first) and OCTET_SHARED_DIR (golden/, tools/; may be empty).
+A test that passes leaves nothing in its folder: every one compiles executables, and
+all of them together fill a disk. OCTET_KEEP_TESTS=1 keeps them.
 """
 import json
 import math
@@ -26,13 +28,17 @@ SHARED = os.environ.get("OCTET_SHARED_DIR", "")
 SEED = 20240731
 
 
+def test_dir():
+    """The folder of the tests that run in this process."""
+    return Path(os.environ.get("OCTET_TEST_DIR", "e2e-test")).resolve()
+
+
 class TestCase(unittest.TestCase):
     """A test with a folder of its own, `self.dir`."""
 
     @classmethod
     def setUpClass(cls):
-        base = Path(os.environ.get("OCTET_TEST_DIR", "e2e-test")).resolve()
-        cls.dir = base / cls.__name__
+        cls.dir = test_dir() / cls.__name__
         shutil.rmtree(cls.dir, ignore_errors=True)
         cls.dir.mkdir(parents=True)
 
@@ -98,6 +104,15 @@ def rel_l2(got, want):
     return value if value == value else math.inf
 
 
+def clear(folder):
+    """Takes away what a test that has passed has written."""
+    if not os.environ.get("OCTET_KEEP_TESTS"):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def main():
     print(f"seed {SEED}", file=sys.stderr)
-    unittest.main(verbosity=2)
+    program = unittest.main(verbosity=2, exit=False)
+    if not program.result.wasSuccessful():
+        sys.exit(1)
+    clear(test_dir())

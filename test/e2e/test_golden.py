@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from octet_test import BIN, SHARED
+from octet_test import BIN, SHARED, clear
 
 CASES = ["llama-bf16", "llama-fp8-static", "llama-fp8-ct-static",
          "llama-fp8-ct-channel", "llama-mxfp8", "qwen3-fp8-block", "qwen3-fp8-block-partial"]
@@ -33,9 +33,12 @@ def main():
     for old in link.iterdir():
         old.unlink()
     (link / case).symlink_to(golden / case)
-    return subprocess.call([
+    status = subprocess.call([
         sys.executable, script, BIN / "octet", link, "--dtype", dtype,
         "--build", build])
+    if not status:
+        clear(build)
+    return status
 
 
 if __name__ == "__main__":
