@@ -263,7 +263,8 @@ int main(int argc, char **argv) {
       for (int64_t m : {1, 4, 8, 32, 512}) {
         for (auto [n, k] : {std::pair<int64_t, int64_t>{5632, 2048},
                             {2048, 5632},
-                            {1536, 576}}) {
+                            {3072, 576},
+                            {576, 1536}}) {
           const std::string name =
               std::string(m <= 8 ? "decode/" : "prefill/") + kKindNames[kind] +
               "/" + std::to_string(m) + "x" + std::to_string(n) + "x" +

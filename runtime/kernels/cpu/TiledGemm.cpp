@@ -138,10 +138,60 @@ OCTET_INLINE void copyRun(const void *x, int32_t, int64_t from, void *out, int64
 template <typename F>
 OCTET_INLINE VF sumVector(const void *row, int64_t begin, int64_t count) {
   VF sum = {};
-  for (int64_t i = 0; i < count; i += 16)
-    sum += widenFrom(row, begin + i, F::kType, minOf<int64_t>(16, count - i));
+  int64_t i = 0;
+  for (; i + 16 <= count; i += 16)
+    sum += widenFrom(row, begin + i, F::kType, 16);
+  if (i < count)
+    sum += widenFrom(row, begin + i, F::kType, count - i);
   return sum;
 }
+
+#if OCTET_SIMD_LEVEL > 0
+/// rows[i][u] to out[u * size + i] for `size` rows of `count` words, a multiple of 16.
+class Interleave {
+public:
+  explicit Interleave(int64_t size) : size(size) {
+    for (int64_t v = 0; v < size; ++v)
+      for (int64_t lane = 0; lane < 16; ++lane) {
+        const int64_t word = 16 * v + lane;
+        unit[v][lane] = static_cast<int32_t>(word / size);
+        for (int64_t i = 0; i < size; ++i)
+          mask[v][i] |= static_cast<__mmask16>((word % size == i) << lane);
+      }
+  }
+  void run(const uint32_t *rows, int64_t stride, int64_t count, uint32_t *out) const {
+    for (int64_t u = 0; u < count; u += 16) {
+      __m512i row[kWideM];
+      for (int64_t i = 0; i < size; ++i)
+        row[i] = _mm512_loadu_si512(rows + i * stride + u);
+      for (int64_t v = 0; v < size; ++v) {
+        __m512i words = _mm512_setzero_si512();
+        for (int64_t i = 0; i < size; ++i)
+          words = _mm512_mask_permutexvar_epi32(words, mask[v][i], (__m512i)unit[v], row[i]);
+        _mm512_storeu_si512(out + u * size + 16 * v, words);
+      }
+    }
+  }
+
+private:
+  int64_t size;
+  VI unit[kWideM];
+  __mmask16 mask[kWideM][kWideM] = {};
+};
+#else
+class Interleave {
+public:
+  explicit Interleave(int64_t size) : size(size) {}
+  void run(const uint32_t *rows, int64_t stride, int64_t count, uint32_t *out) const {
+    for (int64_t u = 0; u < count; ++u)
+      for (int64_t i = 0; i < size; ++i)
+        out[u * size + i] = rows[i * stride + u];
+  }
+
+private:
+  int64_t size;
+};
+#endif
 
 /// Rows in tiles of nearly equal size, at most `most`.
 struct RowTiles {
@@ -182,16 +232,13 @@ public:
   /// The same of the rows of a tile; x begins with row 0 of all.
   void packTile(const void *x, int32_t type, int64_t k, int64_t first, const RowTiles &tiles,
                 int64_t tile, int64_t order, const int32_t *columns) const {
-    auto *row = static_cast<uint32_t *>(
-        ThreadPool::threadScratch().get(static_cast<size_t>(unitStride) * 4));
     const int64_t begin = tiles.begin(tile), size = tiles.size(tile);
-    uint32_t *out = unitsOf(order) + begin * unitStride;
-    for (int64_t i = 0; i < size; ++i) {
-      writeRow(x, type, k, first + begin + i, columns, row,
+    auto *rows = static_cast<uint32_t *>(
+        ThreadPool::threadScratch().get(static_cast<size_t>(size * unitStride) * 4));
+    for (int64_t i = 0; i < size; ++i)
+      writeRow(x, type, k, first + begin + i, columns, rows + i * unitStride,
                sumsOf(order) + (begin + i) * sumStride);
-      for (int64_t u = 0; u < unitStride; ++u)
-        out[u * size + i] = row[u];
-    }
+    Interleave(size).run(rows, unitStride, unitStride, unitsOf(order) + begin * unitStride);
   }
 
   /// What a product reads from `row` on, the first of its tile if there are tiles.
@@ -367,14 +414,23 @@ static void runDirect(ThreadPool &pool, const Problem &problem, const TileFormat
   pool.parallelChunks(countUnits(problem.w, size), 1, units);
 }
 
-/// Many rows: each thread takes a tile of W, and some rows of x where there are fewer tiles than
-/// threads can share, at the price of widening twice.
+/// In how many parts the tiles of x's rows go to tasks, one for each of them and each of `units`
+/// tiles of W: at the price of widening a tile for each, threads end at nearly the same time.
+static int64_t rowSplits(int64_t units, int64_t rowTiles, int64_t threads) {
+  constexpr int64_t kMostSplits = 8, kLeastTiles = 8;
+  int64_t splits = ceilDiv(2 * threads, maxOf<int64_t>(units, 1));
+  while (splits < kMostSplits && rowTiles >= (splits + 1) * kLeastTiles &&
+         20 * (ceilDiv(units * splits, threads) * threads - units * splits) > units * splits)
+    ++splits;
+  return minOf(rowTiles, splits);
+}
+
+/// Many rows: each thread takes a tile of W and some rows of x.
 template <typename F>
 static void runWide(ThreadPool &pool, const Problem &problem, const TileFormat<F> &format,
                     const PackedX<F> &packed, const RowTiles &tiles, int64_t m0) {
   const int64_t units = countUnits(problem.w, 1);
-  const int64_t splits =
-      minOf(tiles.tiles, ceilDiv(2 * int64_t(pool.size()), maxOf<int64_t>(units, 1)));
+  const int64_t splits = rowSplits(units, tiles.tiles, int64_t(pool.size()));
   const int64_t splitTiles = ceilDiv(tiles.tiles, splits);
   const int64_t tileBytes = format.layout.tileBytes();
   auto tasks = [&](int64_t begin, int64_t end) {

@@ -223,8 +223,12 @@ struct TileX {
 template <typename F, int MR, int NT, int kPlanes>
 OCTET_INLINE void tileRows(const TileFormat<F> &format, const uint8_t *tile, int first,
                            const TileX &x, float *y, int64_t ld) {
-  // How far ahead of its use a tile is fetched into the second-level cache, also across pages.
-  constexpr int64_t kAhead = 4096;
+  // How far ahead of its use a tile is fetched into the second-level cache, also across pages: by
+  // whole groups, so that a line fetched is one that this call reads.
+  constexpr int64_t kAhead = 6144;
+  const int64_t groupBytes = format.layout.groupBegin(1);
+  const int64_t ahead =
+      groupBytes >= kAhead ? kAhead : ceilDiv(kAhead, groupBytes) * groupBytes;
   VF total[MR][NT];
   for (int i = 0; i < MR; ++i)
     for (int t = 0; t < NT; ++t)
@@ -239,6 +243,10 @@ OCTET_INLINE void tileRows(const TileFormat<F> &format, const uint8_t *tile, int
       for (int t = 0; t < NT; ++t)
         part[i][t] = VF{};
     const uint8_t *vector = group + header;
+    // Every line of a group is fetched ahead: those of the header here, a vector's with the vector.
+    if (first == 0)
+      for (int64_t b = 0; b < header; b += 64)
+        _mm_prefetch(reinterpret_cast<const char *>(group + b + ahead), _MM_HINT_T1);
     const int64_t vectors = g + 1 < groups ? full : format.layout.vectors(g);
     for (int64_t v = 0; v < vectors; ++v, units += F::kSteps) {
 #pragma GCC unroll 2
@@ -247,7 +255,7 @@ OCTET_INLINE void tileRows(const TileFormat<F> &format, const uint8_t *tile, int
 #pragma GCC unroll 4
         for (int t = 0; t < NT; ++t) {
           words[t] = load<VI>(vector + 64 * (first + t));
-          _mm_prefetch(reinterpret_cast<const char *>(vector + 64 * (first + t) + kAhead),
+          _mm_prefetch(reinterpret_cast<const char *>(vector + 64 * (first + t) + ahead),
                        _MM_HINT_T1);
         }
         auto step = [&]<int kStep>() __attribute__((always_inline)) {
