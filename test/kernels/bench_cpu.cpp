@@ -20,6 +20,7 @@
 
 #include <benchmark/benchmark.h>
 #include <immintrin.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <chrono>
@@ -47,6 +48,7 @@ double now() {
 const uint8_t *weights() {
   static uint8_t *data = [] {
     auto *p = static_cast<uint8_t *>(std::aligned_alloc(1 << 21, kBufferBytes));
+    madvise(p, kBufferBytes, MADV_HUGEPAGE); // as random weights are
     uint32_t state = 1;
     for (int64_t i = 0; i < kBufferBytes; ++i) {
       state = state * 1664525u + 1013904223u;

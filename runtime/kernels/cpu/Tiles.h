@@ -225,7 +225,7 @@ OCTET_INLINE void tileRows(const TileFormat<F> &format, const uint8_t *tile, int
                            const TileX &x, float *y, int64_t ld) {
   // How far ahead of its use a tile is fetched into the second-level cache, also across pages: by
   // whole groups, so that a line fetched is one that this call reads.
-  constexpr int64_t kAhead = 6144;
+  constexpr int64_t kAhead = 24576;
   const int64_t groupBytes = format.layout.groupBegin(1);
   const int64_t ahead =
       groupBytes >= kAhead ? kAhead : ceilDiv(kAhead, groupBytes) * groupBytes;
