@@ -18,8 +18,7 @@
 #include "octet/Checkpoint/Checkpoint.h"
 #include "octet/Support/Status.h"
 #include "runtime/abi.h"
-#include <cstdlib>
-#include <memory>
+#include "runtime/core/WeightArena.h"
 #include <optional>
 #include <span>
 #include <string>
@@ -92,15 +91,10 @@ struct Context : octet_ctx {
   /// for computed weights. nullptr after recording an error. Only from the
   /// thread that called the program.
   void *allocate(int64_t bytes) {
-    size_t rounded = (size_t(bytes < 0 ? 0 : bytes) + 63) / 64 * 64;
-    void *p =
-        bytes < 0 ? nullptr : std::aligned_alloc(64, rounded ? rounded : 64);
-    if (!p) {
+    void *p = bytes < 0 ? nullptr : owned.allocate(size_t(bytes));
+    if (!p)
       fail(machineError("memory", "cannot allocate " + std::to_string(bytes) +
                                       " bytes for a weight"));
-      return nullptr;
-    }
-    owned.emplace_back(p);
     return p;
   }
 
@@ -118,10 +112,7 @@ struct Context : octet_ctx {
   std::vector<std::string> warnings;
 
 private:
-  struct Free {
-    void operator()(void *p) const { std::free(p); }
-  };
-  std::vector<std::unique_ptr<void, Free>> owned;
+  WeightArena owned;
 };
 
 } // namespace octet::rt

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ApiFixture.h"
+#include "octet/Support/Sanitizers.h"
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -542,11 +543,8 @@ static int renderWithoutMemory(const octet_file *file) {
 
 // What the C++ library throws ends at the library's edge.
 TEST_F(ApiTest, NoMemoryIsAnError) {
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-  GTEST_SKIP() << "the sanitizer needs more address space than any limit";
-#endif
-#endif
+  if (octet::kAddressSanitizer)
+    GTEST_SKIP() << "the sanitizer needs more address space than any limit";
   writeText(folder + "/tokenizer.json", kTokenizer);
   writeText(folder + "/chat.json", kChat);
   auto file = openFile("fake-program", folder + "/tokenizer.json",

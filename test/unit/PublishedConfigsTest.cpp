@@ -16,6 +16,7 @@
 
 #include "PublishedConfigs.h"
 #include "octet/Modules/Decide.h"
+#include "octet/Support/Sanitizers.h"
 #include <ctime>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -30,13 +31,7 @@ namespace {
 /// What a busy machine does not change.
 double processorSeconds() { return double(std::clock()) / CLOCKS_PER_SEC; }
 /// Sanitizers take so many times as long.
-#if defined(__SANITIZE_ADDRESS__)
-constexpr double kSanitizers = 10;
-#elif defined(__has_feature)
-constexpr double kSanitizers = __has_feature(address_sanitizer) ? 10 : 1;
-#else
-constexpr double kSanitizers = 1;
-#endif
+constexpr double kSanitizers = kAddressSanitizer ? 10 : 1;
 
 std::string text(const Status &status) {
   return status.ok() ? "no error" : status.info().format();

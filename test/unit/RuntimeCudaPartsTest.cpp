@@ -398,7 +398,9 @@ TEST(CudaUpload, WhatLoadMadeGoesWhenItIsTold) {
     for (int copy = 0; copy < 2; ++copy) // large enough for a mapping each
       ASSERT_TRUE(ctx.allocate(int64_t(64) << 20));
     EXPECT_GE(mapped(), before + (size_t(128) << 20));
-    EXPECT_LT(mapped(), before + (size_t(129) << 20));
+    // Two, and up to a large page each before they begin and behind them.
+    EXPECT_LT(mapped(),
+              before + (size_t(128) << 20) + 4 * WeightArena::kLargePage);
     cudaServices()->forget(&ctx);
     EXPECT_EQ(mapped(), before);
   }

@@ -72,7 +72,7 @@ function(octet_add_runtime_test subject)
   add_dependencies(Runtime${subject}Test ${fake_programs})
 endfunction()
 
-foreach(subject Payload Sampler KvCache Services Engine RandomWeights Profile)
+foreach(subject Payload Sampler KvCache WeightArena Services Engine RandomWeights Profile)
   octet_add_runtime_test(${subject} OctetRuntime)
 endforeach()
 octet_add_runtime_test(Generate OctetRuntimeCli)
