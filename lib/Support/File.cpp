@@ -99,16 +99,97 @@ Status InputFile::read(int64_t offset, std::span<char> out) const {
 
 namespace {
 
-/// A descriptor and, until `keep`, the name of a file to remove.
-struct Output {
+/// A descriptor, closed at the end.
+struct Descriptor {
   int fd = -1;
-  std::string temporary;
-  ~Output() {
+  ~Descriptor() {
     if (fd >= 0)
       ::close(fd);
+  }
+};
+
+/// The new contents of a file, in its folder. Where the file system can, they
+/// have no name until they are whole: whatever ends the process then leaves
+/// nothing behind.
+class NewFile {
+public:
+  /// \returns 0 or an errno.
+  int open(const std::string &target, mode_t mode) {
+    const size_t slash = target.rfind('/');
+    folder = slash == std::string::npos
+                 ? "."
+                 : target.substr(0, std::max(slash, size_t(1)));
+    out.fd = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
+    if (out.fd >= 0) {
+      // A second descriptor, to give it a name after it has been closed.
+      link.fd = ::open(linkOf(out.fd).c_str(), O_PATH | O_CLOEXEC);
+      if (link.fd >= 0)
+        return 0;
+      ::close(std::exchange(out.fd, -1)); // no /proc
+    }
+    return tryNames([&](const char *name) {
+      out.fd = ::open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+      return out.fd >= 0;
+    });
+  }
+
+  int descriptor() const { return out.fd; }
+
+  /// Takes the place of `target`. \returns 0 or an errno.
+  int moveTo(const std::string &target) {
+    // Some file systems report a full disk only here.
+    if (::close(std::exchange(out.fd, -1)) != 0)
+      return errno;
+    if (link.fd >= 0) {
+      // Only a rename replaces a file.
+      const std::string from = linkOf(link.fd);
+      auto linkTo = [&](const char *name) {
+        return ::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, name,
+                        AT_SYMLINK_FOLLOW) == 0;
+      };
+      if (linkTo(target.c_str()))
+        return 0;
+      if (errno != EEXIST)
+        return errno;
+      if (int error = tryNames(linkTo))
+        return error;
+    }
+    if (::rename(temporary.c_str(), target.c_str()) != 0)
+      return errno;
+    temporary.clear();
+    return 0;
+  }
+
+  ~NewFile() {
     if (!temporary.empty())
       ::unlink(temporary.c_str());
   }
+
+private:
+  static std::string linkOf(int fd) {
+    return "/proc/self/fd/" + std::to_string(fd);
+  }
+
+  /// Calls `make` with names until one is free: a left-over of a killed process
+  /// with our number must not stop us.
+  template <typename Make>
+  int tryNames(Make &&make) {
+    for (int attempt = 0;; ++attempt) {
+      std::string name = folder + "/.octet-" + std::to_string(::getpid()) +
+                         "-" + std::to_string(attempt) + ".tmp";
+      if (make(name.c_str())) {
+        temporary = std::move(name);
+        return 0;
+      }
+      if (errno != EEXIST || attempt == 100)
+        return errno;
+    }
+  }
+
+  std::string folder;
+  std::string temporary; ///< a name to remove
+  Descriptor out;        ///< to write to
+  Descriptor link;       ///< of a file without a name
 };
 
 Status writeAll(int fd, const std::string &path,
@@ -151,7 +232,7 @@ Status octet::writeFile(const std::string &path,
     if (S_ISDIR(info.st_mode))
       return fail(EISDIR);
     if (!S_ISREG(info.st_mode)) {
-      Output direct;
+      Descriptor direct;
       direct.fd = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
       if (direct.fd < 0)
         return fail(errno);
@@ -167,24 +248,11 @@ Status octet::writeFile(const std::string &path,
     ::free(resolved);
   }
 
-  Output out;
-  for (int attempt = 0; out.fd < 0; ++attempt) {
-    // A left-over of a killed process with our number must not stop us.
-    std::string name = target + ".tmp-" + std::to_string(::getpid()) + "-" +
-                       std::to_string(attempt);
-    out.fd = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-                    executable ? 0777 : 0666);
-    if (out.fd >= 0)
-      out.temporary = name;
-    else if (errno != EEXIST || attempt == 100)
-      return fail(errno);
-  }
-  OCTET_TRY(writeAll(out.fd, path, pieces));
-  // Some file systems report a full disk only here.
-  if (::close(std::exchange(out.fd, -1)) != 0)
-    return fail(errno);
-  if (::rename(out.temporary.c_str(), target.c_str()) != 0)
-    return fail(errno);
-  out.temporary.clear();
+  NewFile file;
+  if (int error = file.open(target, executable ? 0777 : 0666))
+    return fail(error);
+  OCTET_TRY(writeAll(file.descriptor(), path, pieces));
+  if (int error = file.moveTo(target))
+    return fail(error);
   return Status::success();
 }

@@ -13,6 +13,7 @@
 #include "octet/Support/Status.h"
 #include <csignal>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
@@ -267,6 +268,34 @@ TEST_F(File, NoPlaceToWrite) {
   EXPECT_EQ(write("folder", "x").info().message,
             "cannot be written: Is a directory");
   EXPECT_EQ(list(), Names{"folder"});
+}
+
+// The longest name there is, for a new file and for one that is replaced.
+TEST_F(File, LongNames) {
+  const std::string name(255, 'n');
+  ASSERT_TRUE(write(name, "old").ok());
+  ASSERT_TRUE(write(name, "new").ok());
+  EXPECT_EQ(contents(path(name)), "new");
+  EXPECT_EQ(write(name + "n", "x").info().message,
+            "cannot be written: File name too long");
+  EXPECT_EQ(list(), Names{name});
+}
+
+// A file that is being written has no name, whatever ends the process.
+TEST_F(File, AKilledWriteLeavesNothing) {
+  int fd = ::open(path("").c_str(), O_TMPFILE | O_WRONLY, 0600);
+  if (fd < 0)
+    GTEST_SKIP() << "this file system has no files without names";
+  ::close(fd);
+  auto killed = [&] {
+    ::signal(SIGXFSZ, SIG_DFL);
+    const rlimit limit{4, 4};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    (void)write("x", "more than that");
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(killed(), ::testing::KilledBySignal(SIGXFSZ), "");
+  EXPECT_EQ(list(), Names{});
 }
 
 // A limit on the size of files stands for a full disk: write stops half-way.

@@ -43,13 +43,14 @@ private:
   int64_t bytes = 0;
 };
 
-/// Writes `pieces`, one after the other, to a temporary beside `path`, then
-/// renames it: `path` is either what it was or complete. A symbolic link is
+/// Writes `pieces`, one after the other, to a new file that then takes the
+/// place of `path`: that is either what it was or complete. The new file has no
+/// name until it is whole, where the file system can. A symbolic link is
 /// followed. A device or FIFO is written to directly, since a rename would
 /// replace it.
 /// \param executable  the file gets the x bits that the umask allows.
 /// \returns a machine error that has the system's text ("No space left on
-/// device"), the temporary removed.
+/// device"), the new file removed.
 Status writeFile(const std::string &path,
                  std::span<const std::span<const std::byte>> pieces,
                  bool executable = false);
