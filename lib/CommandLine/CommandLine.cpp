@@ -181,6 +181,15 @@ Result<Parsed> octet::parseCommandLine(CLI::App &app,
                                        const std::vector<std::string> &given) {
   OCTET_TRY(checkVerb(app, given));
   CLI::App *verb = findVerb(app, given);
+  std::string help = app.get_name() + " ";
+  if (verb)
+    help += verb->get_name() + " ";
+  if (verb && verb->get_require_subcommand_min() > 0) {
+    const std::vector<std::string> rest(given.begin() + 1, given.end());
+    OCTET_TRY(checkVerb(*verb, rest));
+    if (const CLI::App *inner = findVerb(*verb, rest))
+      help += inner->get_name() + " ";
+  }
   std::vector<std::string> arguments;
   OCTET_TRY(splitValues(verb, given, arguments));
   // CLI11 takes the arguments from the back.
@@ -201,6 +210,5 @@ Result<Parsed> octet::parseCommandLine(CLI::App &app,
     wrong = error.what();
   }
   return usageError("command line",
-                    wrong + "; see " + escapeName(app.get_name()) + " " +
-                        (verb ? verb->get_name() + " " : "") + "--help");
+                    wrong + "; see " + escapeName(help + "--help"));
 }

@@ -128,6 +128,9 @@ static Status writeAll(const std::string &folder, const std::string &path,
   fs::create_directories(folder, ec);
   if (ec)
     return machineError(escapePath(folder), ec.message());
+  // writeFile would write into a FIFO or device, and wait for its reader.
+  if (fs::is_other(path, ec))
+    fs::remove(path, ec);
   std::span<const std::byte> piece(
       reinterpret_cast<const std::byte *>(text.data()), text.size());
   return writeFile(path, {&piece, 1});

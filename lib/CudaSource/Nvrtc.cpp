@@ -111,7 +111,11 @@ Result<Nvrtc> Nvrtc::open(const std::string &path, const std::string &hint) {
   auto library = std::make_unique<Library>();
   std::string looked, reason;
   for (const std::string &place : places) {
-    library->handle = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    // What has no slash is looked for in the loader's folders alone.
+    const bool isHere = place == path && place.find('/') == std::string::npos &&
+                        ::access(place.c_str(), F_OK) == 0;
+    library->handle = ::dlopen((isHere ? "./" + place : place).c_str(),
+                               RTLD_NOW | RTLD_LOCAL);
     if (library->handle) {
       library->path = place;
       break;

@@ -158,9 +158,12 @@ Status PlanMaker::addCandidates(const cuda::GemmProblem &problem,
         cuda::listGemmVariants(problem, m, size_t(options.candidates));
     if (names.empty())
       return inputError("--target " + options.target,
-                        "kernel '" + problem.kernel +
-                            "' is not chosen by a table: there is nothing to "
-                            "tune; sm_90a has one");
+                        "shape " + std::to_string(m) + "," +
+                            std::to_string(c.n) + "," + std::to_string(c.k) +
+                            " runs on kernel '" + problem.kernel +
+                            "', which no table chooses: there is nothing to "
+                            "tune; on sm_90a a K that is a multiple of 16 "
+                            "has one");
     const std::string chosen = chosenVariant(problem, m);
     std::erase(names, chosen);
     names.insert(names.begin(), chosen);

@@ -100,8 +100,9 @@ Status rt::infoVerb(const CommonOptions &common, bool asJson) {
                                limits.module_in, limits.module_out));
   line("target", text(object, "target"));
   if (object["targets"].size() > 1)
-    line("targets", describeWords(object["targets"]) +
-                        "; the one above is what fits this machine");
+    line("targets",
+         describeWords(object["targets"]) +
+             "; above is the one that fits this machine, else the first");
   for (const char *key : {"numerics", "dtype", "checkpoint"})
     line(key, text(object, key));
   line("tensors", fmt::format("{}, hash {}", text(object, "tensor_count"),

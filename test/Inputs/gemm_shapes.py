@@ -50,6 +50,14 @@ def draw(seed, count):
     return shapes
 
 
+def rows_of(text):
+    """1,16 to [1, 16]."""
+    rows = [int(m) if m.isdigit() else 0 for m in text.split(",")]
+    if min(rows) < 1:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a list of numbers of rows")
+    return rows
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     which = parser.add_mutually_exclusive_group(required=True)
@@ -57,15 +65,14 @@ def main():
     which.add_argument("--decode", action="store_true")
     which.add_argument("--drawn", type=int, metavar="SEED")
     parser.add_argument("--count", type=int, default=20, help="of drawn shapes")
-    parser.add_argument("--rows", help="M, separated by commas, in place of the list's own")
+    parser.add_argument("--rows", type=rows_of,
+                        help="M, separated by commas, in place of the list's own")
     args = parser.parse_args()
     if args.drawn is not None:
         shapes = draw(args.drawn, args.count)
     else:
         layers = DENSE if args.dense else [s for model in DECODE.values() for s in model]
-        rows = DENSE_ROWS if args.dense else DECODE_ROWS
-        if args.rows:
-            rows = [int(m) for m in args.rows.split(",")]
+        rows = args.rows or (DENSE_ROWS if args.dense else DECODE_ROWS)
         shapes = [(m, n, k) for n, k in dict.fromkeys(layers) for m in rows]
     for m, n, k in shapes:
         print(m, n, k)

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 
@@ -125,6 +126,16 @@ TEST_F(CubinCacheTest, DamagedIsAMiss) {
   ASSERT_TRUE(entries.ok());
   EXPECT_TRUE((*entries)[0].damaged);
   ASSERT_TRUE(cache.add(key, "entry", "sm_90a", "13.0", kernel).ok());
+  EXPECT_TRUE(cache.find(key));
+}
+
+// Nobody reads it: to write into it would wait for ever.
+TEST_F(CubinCacheTest, AFifoIsReplaced) {
+  fs::create_directories(folder);
+  ASSERT_EQ(::mkfifo(fileOf(key).c_str(), 0600), 0);
+  CubinCache cache(folder);
+  EXPECT_FALSE(cache.find(key));
+  ASSERT_TRUE(cache.add(key, "octet_k", "sm_90a", "13.0", kernel).ok());
   EXPECT_TRUE(cache.find(key));
 }
 
