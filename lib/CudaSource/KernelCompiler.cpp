@@ -8,8 +8,10 @@
 
 #include "octet/CudaSource/KernelCompiler.h"
 #include "octet/Support/Escape.h"
+#include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 using namespace octet;
@@ -33,6 +35,54 @@ static void forEach(size_t count, unsigned jobs,
     thread.join();
 }
 
+/// All of them from the cache, as one version of NVRTC made them; nothing if
+/// one is missing.
+static std::optional<CompiledKernels>
+findAll(std::span<const KernelSource> sources, std::string_view target,
+        const std::string &version, const CubinCache &cache) {
+  CompiledKernels result;
+  result.version = version;
+  for (const KernelSource &source : sources) {
+    auto found = cache.find(makeKey(source.source, target, version));
+    if (!found)
+      return std::nullopt;
+    result.kernels.push_back(std::move(*found));
+  }
+  return result;
+}
+
+/// The versions of NVRTC that the cache has kernels of, the newest first.
+static std::vector<std::string> listVersions(const CubinCache &cache) {
+  std::vector<std::pair<std::vector<int>, std::string>> versions;
+  auto entries = cache.list();
+  if (!entries)
+    return {};
+  for (const CacheEntry &entry : *entries) {
+    std::vector<int> numbers;
+    std::istringstream text(entry.nvrtc);
+    for (int number; text >> number; text.ignore())
+      numbers.push_back(number);
+    if (!entry.damaged)
+      versions.emplace_back(std::move(numbers), entry.nvrtc);
+  }
+  std::ranges::sort(versions, std::greater<>());
+  const auto same = std::ranges::unique(versions);
+  versions.erase(same.begin(), same.end());
+  std::vector<std::string> result;
+  for (auto &[numbers, text] : versions)
+    result.push_back(std::move(text));
+  return result;
+}
+
+std::optional<CompiledKernels>
+octet::cuda::findKernels(std::span<const KernelSource> sources,
+                         std::string_view target, const CubinCache &cache) {
+  for (const std::string &version : listVersions(cache))
+    if (auto all = findAll(sources, target, version, cache))
+      return all;
+  return std::nullopt;
+}
+
 Result<CompiledKernels>
 octet::cuda::compileKernels(std::span<const KernelSource> sources,
                             std::string_view target,
@@ -41,13 +91,17 @@ octet::cuda::compileKernels(std::span<const KernelSource> sources,
   result.kernels.resize(sources.size());
   if (sources.empty())
     return result;
-  // Its version is part of every key.
-  OCTET_TRY_ASSIGN(Nvrtc nvrtc, Nvrtc::open(options.nvrtc));
-  result.version = nvrtc.version();
-
   CubinCache cache = !options.cached         ? CubinCache("")
                      : options.cache.empty() ? CubinCache::ofUser()
                                              : CubinCache(options.cache);
+  // Its version is part of every key.
+  Result<Nvrtc> opened = Nvrtc::open(options.nvrtc);
+  if (!opened && options.nvrtc.empty())
+    if (auto all = findKernels(sources, target, cache))
+      return std::move(*all);
+  OCTET_TRY_ASSIGN(Nvrtc nvrtc, std::move(opened));
+  result.version = nvrtc.version();
+
   std::vector<std::string> keys(sources.size());
   std::vector<size_t> missing;
   for (size_t i = 0; i < sources.size(); ++i) {

@@ -222,6 +222,33 @@ TEST_F(CubinCacheTest, CompilesOnce) {
   }
 }
 
+// Without NVRTC: all of one version, the newest.
+TEST_F(CubinCacheTest, FindsAllOfOneVersion) {
+  CubinCache cache(folder);
+  KernelSource sources[] = {{"a", "source a"}, {"b", "source b"}};
+  auto keep = [&](int i, const char *version) {
+    const CompiledKernel made{std::string(version) + sources[i].entry.data(),
+                              ""};
+    ASSERT_TRUE(cache
+                    .add(makeKey(sources[i].source, "sm_90a", version),
+                         sources[i].entry, "sm_90a", version, made)
+                    .ok());
+  };
+  EXPECT_FALSE(findKernels(sources, "sm_90a", cache));
+  keep(0, "13.10");
+  keep(1, "13.9");
+  EXPECT_FALSE(findKernels(sources, "sm_90a", cache));
+  keep(0, "13.9");
+  auto found = findKernels(sources, "sm_90a", cache);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->version, "13.9");
+  EXPECT_EQ(found->kernels[1].cubin, "13.9b");
+  EXPECT_EQ(found->numCompiled, 0u);
+  keep(1, "13.10");
+  EXPECT_EQ(findKernels(sources, "sm_90a", cache)->version, "13.10");
+  EXPECT_FALSE(findKernels(sources, "sm_89", cache));
+}
+
 // The log says what and where, and the source is kept.
 TEST_F(CubinCacheTest, FailureKeepsTheSource) {
   if (!Nvrtc::open())

@@ -38,8 +38,15 @@ struct CompiledKernels {
   Status cacheProblem;    ///< an error of writing the cache, if there was one
 };
 
-/// Compiles for one target. \returns the error of the first source that does
-/// not compile, in their order, or that NVRTC is not there.
+/// All of them as one version of NVRTC made them, the newest that made all;
+/// nothing if there is none.
+std::optional<CompiledKernels>
+findKernels(std::span<const KernelSource> sources, std::string_view target,
+            const CubinCache &cache);
+
+/// Compiles for one target. Where NVRTC is not there, what findKernels() finds
+/// will do: the cache of another machine. \returns the error of the first
+/// source that does not compile, in their order, or that NVRTC is not there.
 Result<CompiledKernels> compileKernels(std::span<const KernelSource> sources,
                                        std::string_view target,
                                        const CompilerOptions &options);
