@@ -181,6 +181,8 @@ void DiagnosticPrinter::print(Diagnostic &diagnostic) {
       addInstance(*group, text);
     return;
   }
+  if (!printed.insert(lines).second)
+    return;
   if (diagnostic.getSeverity() == DiagnosticSeverity::Warning &&
       !rule.empty() && ++warnings[rule.str()] > kMaxOfOneRule)
     return;

@@ -191,7 +191,6 @@ Status PlanMaker::addMatrix(int64_t n, int64_t k,
                             const std::vector<int64_t> &rows) {
   GemmShape most{*std::max_element(rows.begin(), rows.end()), n, k};
   std::string text = printOperator(options, most);
-  DiagnosticPrinter printer(&context, llvm::errs());
   OwningOpRef<ModuleOp> module =
       parseSourceString<ModuleOp>(text, ParserConfig(&context));
   if (!module)
@@ -242,6 +241,7 @@ Status PlanMaker::addShapes() {
       order.push_back({shape.n, shape.k});
     list.push_back(shape.m);
   }
+  DiagnosticPrinter printer(&context, llvm::errs());
   for (auto [n, k] : order)
     OCTET_TRY(addMatrix(n, k, rows[{n, k}]));
   return Status::success();

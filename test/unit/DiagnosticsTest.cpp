@@ -144,6 +144,21 @@ TEST_F(DiagnosticsTest, TenWarningsOfOneRule) {
   EXPECT_NE(text.find("warning: and 2 more [P8]\n"), std::string::npos);
 }
 
+// Many products of one program, one warning.
+TEST_F(DiagnosticsTest, EqualTextsOnce) {
+  {
+    DiagnosticPrinter printer(&context, os);
+    for (int i = 0; i < 12; ++i) {
+      emitWarning(imported("m"), "no scale [P8]");
+      emitRemark(imported("m"), "slow");
+    }
+    emitWarning(imported("n"), "no scale [P8]");
+  }
+  EXPECT_EQ(text, "warning: m: no scale [P8]\n"
+                  "remark: m: slow\n"
+                  "warning: n: no scale [P8]\n");
+}
+
 TEST_F(DiagnosticsTest, NoOperatorTextForUsers) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(imported("m"));
   {

@@ -20,6 +20,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "octet/Support/Status.h"
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,7 @@ mlir::LogicalResult emitStatus(mlir::Operation *op, const Status &status);
 /// Errors of one rule that differ in subject, numbers and quoted names only are
 /// one error, with a note for each of the next ten and how many more there
 /// were; so they wait for the end. Of warnings of one rule the first ten are
-/// printed.
+/// printed. A text is printed once, however often it is emitted.
 class DiagnosticPrinter : public mlir::ScopedDiagnosticHandler {
 public:
   /// \param checkpoint  its folder or file, for subjects such as `config.json`
@@ -79,7 +80,8 @@ private:
   unsigned numErrors = 0;
   /// Warnings by rule: `[W6]` to how many there were.
   std::map<std::string, unsigned> warnings;
-  std::vector<Group> groups; ///< errors, in the order of their first
+  std::set<std::string> printed; ///< warnings and remarks
+  std::vector<Group> groups;     ///< errors, in the order of their first
 };
 
 /// Lets the context's passes emit remarks, all kinds, and prints each as
