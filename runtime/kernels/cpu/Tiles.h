@@ -227,8 +227,7 @@ OCTET_INLINE void tileRows(const TileFormat<F> &format, const uint8_t *tile, int
   // whole groups, so that a line fetched is one that this call reads.
   constexpr int64_t kAhead = 24576;
   const int64_t groupBytes = format.layout.groupBegin(1);
-  const int64_t ahead =
-      groupBytes >= kAhead ? kAhead : ceilDiv(kAhead, groupBytes) * groupBytes;
+  const int64_t ahead = groupBytes >= kAhead ? kAhead : ceilDiv(kAhead, groupBytes) * groupBytes;
   VF total[MR][NT];
   for (int i = 0; i < MR; ++i)
     for (int t = 0; t < NT; ++t)
