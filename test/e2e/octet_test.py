@@ -113,6 +113,6 @@ def clear(folder):
 def main():
     print(f"seed {SEED}", file=sys.stderr)
     program = unittest.main(verbosity=2, exit=False)
-    if not program.result.wasSuccessful():
-        sys.exit(1)
-    clear(test_dir())
+    if program.result.wasSuccessful():
+        clear(test_dir())
+    sys.exit(not program.result.wasSuccessful())
