@@ -105,17 +105,22 @@ static std::string reasonOf(std::string text, const std::string &path) {
   return escapeName(text);
 }
 
+/// The loader looks for a name without a folder in its own folders alone; a
+/// file of that name here is meant first.
+static std::string nameForLoader(const std::string &path) {
+  const bool isHere =
+      path.find('/') == std::string::npos && ::access(path.c_str(), F_OK) == 0;
+  return isHere ? "./" + path : path;
+}
+
 Result<Nvrtc> Nvrtc::open(const std::string &path, const std::string &hint) {
+  const std::string given = nameForLoader(path);
   std::vector<std::string> places =
-      path.empty() ? getPlaces() : std::vector<std::string>{path};
+      path.empty() ? getPlaces() : std::vector<std::string>{given};
   auto library = std::make_unique<Library>();
   std::string looked, reason;
   for (const std::string &place : places) {
-    // What has no slash is looked for in the loader's folders alone.
-    const bool isHere = place == path && place.find('/') == std::string::npos &&
-                        ::access(place.c_str(), F_OK) == 0;
-    library->handle = ::dlopen((isHere ? "./" + place : place).c_str(),
-                               RTLD_NOW | RTLD_LOCAL);
+    library->handle = ::dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library->handle) {
       library->path = place;
       break;
@@ -130,7 +135,7 @@ Result<Nvrtc> Nvrtc::open(const std::string &path, const std::string &hint) {
                               "there: looked for " +
                                   looked + "; " + hint)
                : machineError(escapePath(path), "cannot be opened as NVRTC: " +
-                                                    reasonOf(reason, path));
+                                                    reasonOf(reason, given));
   const std::string subject = escapePath(library->path);
   if (const char *missing = findFunctions(library->handle, library->call))
     return machineError(subject, std::string("has no function ") + missing +

@@ -162,8 +162,8 @@ Status PlanMaker::addCandidates(const cuda::GemmProblem &problem,
                             std::to_string(c.n) + "," + std::to_string(c.k) +
                             " runs on kernel '" + problem.kernel +
                             "', which no table chooses: there is nothing to "
-                            "tune; on sm_90a a K that is a multiple of 16 "
-                            "has one");
+                            "tune; one is there for sm_90a and a K that is "
+                            "a multiple of 16");
     const std::string chosen = chosenVariant(problem, m);
     std::erase(names, chosen);
     names.insert(names.begin(), chosen);
